@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -13,11 +15,16 @@ from tests.support.pipeline_views import CHASING, CUT, NOW, pipeline, view
 from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.cli.status import status_lines
+from tidegate.commit_ts import compose
+from tidegate.lake.maintained import LastMaintain, LeftStep, MaintainStep
 from tidegate.lake.schema_changes import SchemaChange
 from tidegate.lake.timeline import STEPS
 from tidegate.lake.verified import Verified
 from tidegate.pipelines import PipelineView
+from tidegate.prewrites_table import PrewriteState
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.segments.prewrites import Prewrite
+from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart, sparkline
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
@@ -96,6 +103,43 @@ def test_capture_on_this_machine_shows_its_rate_while_it_runs() -> None:
         capture = replace(CHASING, written_at=NOW - ago, bytes_per_second=2_500_000.0)
         page = pipeline_view(replace(view(), captures={"eu": capture}), TablesAsked())
         assert page.count("<span>reads 2.5 MB/s</span>") == shown
+
+
+def test_prepared_transactions_are_named_with_what_answers_them() -> None:
+    hour_ago = compose(int((NOW - 3600) * 1000))
+    parked = Prewrite("eu", "X'6131',X'',1", hour_ago, 1, 1, ("shop.<a>",), PrewriteState.PARKED)
+    still = [Prewrite("us", f"X'{number:04}',X'',1", hour_ago - number, 1, 1, ("shop.b",)) for number in range(30)]
+    shown = prewrites_list(replace(view(), prewrites=(*still, parked)))
+    assert shown.index("X&#x27;6131&#x27;") < shown.index("X&#x27;0029&#x27;"), "a person's come first"
+    assert "shop.&lt;a&gt;" in shown
+    assert "60 min ago" in shown or "1.0 h ago" in shown
+    words = re.search(r"<code>(tidegate prewrites shop --commit .*?)</code>", shown)
+    assert words is not None
+    command = shlex.split(unescape(words[1]))
+    assert command == ["tidegate", "prewrites", "shop", "--commit", f"eu X'6131',X'',1 {hour_ago}"]
+    assert "XA COMMIT" in shown
+    assert "and 11 more" in shown
+    assert "Required Actions" not in shown
+    assert prewrites_list(view()) == ""
+    parser = Balanced()
+    parser.feed(shown)
+    assert parser.open == []
+
+
+def test_the_last_maintenance_says_what_it_did_and_left() -> None:
+    assert "It never ran." in maintenance(view())
+    steps = (MaintainStep("cluster", 12, 90, 14, 5_000_000, 4_000_000, 75.0), MaintainStep("forget", 1, 900, 100))
+    left = (LeftStep("shop.a", "vacuum", "left", "no <room>"),)
+    of = replace(view(), maintained=LastMaintain(NOW - 3 * 86_400, steps, left, 4))
+    shown = maintenance(of)
+    for words in ("12 tables", "90 to 14", "5.0 MB to 4.0 MB", "900 to 100 rows", "no &lt;room&gt;", "and 3 more"):
+        assert words in shown
+    assert "4 steps are left for the next run." in shown
+    assert "is <code>shop__maintain</code> paused?" in shown, "it is late"
+    assert "paused?" not in maintenance(replace(of, maintained=LastMaintain(NOW - 3600, steps, (), 0)))
+    parser = Balanced()
+    parser.feed(document("shop", pipeline_view(of, TablesAsked()), "../"))
+    assert parser.open == []
 
 
 def test_a_table_without_rows_in_silver_is_named_with_the_way_of_its_rows() -> None:

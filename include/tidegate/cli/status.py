@@ -53,8 +53,9 @@ def status(
 ) -> None:
     """Show the lag of a pipeline, and the tables that wait."""
     from tidegate.capture import status_file
-    from tidegate.lake import latency
+    from tidegate.lake import latency, prewrites
     from tidegate.lake.format.version import format_of
+    from tidegate.lake.maintained import last_maintain
     from tidegate.lake.timeline import timeline
 
     loaded, lake = open_lake(pipeline)
@@ -68,12 +69,14 @@ def status(
         assert standing is not None, "a lake that can't be read raises"
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         past = timeline(lake, now, pipelines.RANGES["hour"], loaded.sources) if as_json else None
-        changed = pipelines.recent(loaded, lake) if as_json else ()
+        if as_json:
+            waiting, maintained = prewrites.waiting(lake), last_maintain(lake)
+            view = replace(view, changes=pipelines.recent(loaded, lake), prewrites=waiting, maintained=maintained)
         layout = format_of(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
-        view = replace(view, timeline=past.with_lag_now(standing.lag_seconds) if past else None, changes=changed)
+        view = replace(view, timeline=past.with_lag_now(standing.lag_seconds) if past else None)
         cells = view.plain() | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
         cells["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
         print(json.dumps(cells | {"latency": asdict(markers) if markers else None}))

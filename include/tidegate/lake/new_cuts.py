@@ -3,8 +3,8 @@
 In:  the log of control/cuts, and apply's lease, looked at once a minute.
 Out: the newest cut, if the run of the last look has published it.
 
-The end of a run is told by the run itself. So neither a cut of a run that has ended is news, nor the first look at a
-run: a short one ends before the second.
+The end of a run is told by the run itself. A cut of a run that has ended is no news. Nor is one at the first look at a
+run: a short run ends before the second.
 """
 
 from __future__ import annotations

@@ -54,6 +54,13 @@ def unsettled(lake: LakeFiles) -> dict[str, list[Prewrite]]:
     return standing(lake, _FOREVER)
 
 
+def waiting(lake: LakeFiles) -> tuple[Prewrite, ...]:
+    """Those of all sources without an answer, the oldest first. Raises LakeUnavailable, LakeRefused."""
+    rows = _last(lake)
+    every = _by_source(rows.filter(_waits(rows))).values()
+    return tuple(sorted((prewrite for of in every for prewrite in of), key=lambda prewrite: prewrite.start_ts))
+
+
 def for_apply(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
     """The same without those answered in a Pump's stream: there apply meets them as any other."""
     by_source = standing(lake, after_ts)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.snapshot.progress.events import TableProgress
 
 DDL_CHARS: Final = 2000
+_PREWRITES: Final = 100
 _SNAPSHOT: tuple[str, ...] = ("snapshot", "source", "database", "table", "state", "waves", "rows", "bytes", "low_ts")
 
 
@@ -38,6 +39,8 @@ def plain(view: PipelineView) -> dict[str, Any]:
         cells["snapshots_left"] = asdict(all_of_it) | {"done_at": all_of_it.done_at(view.at)} if all_of_it else None
     cells["capture"] = {name: asdict(capture) for name, capture in view.captures.items()}
     cells["schema_changes"] = [_change(view, name, change) for name, change in view.changes]
+    cells["prewrites"] = [asdict(prewrite) for prewrite in view.prewrites[:_PREWRITES]]
+    cells["maintenance"] = asdict(view.maintained) if view.maintained else None
     if view.timeline is not None:
         cells["history"] = _history(view.timeline)
     return cells

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from tidegate.lake.audit import Recorded
     from tidegate.lake.bronze.first_commits import FirstCommits
     from tidegate.lake.files import LakeFiles
+    from tidegate.lake.maintained import LastMaintain
     from tidegate.lake.schema_changes import SchemaChange
     from tidegate.lake.timeline import Timeline
     from tidegate.lake.verified import Verified
+    from tidegate.segments.prewrites import Prewrite
     from tidegate.snapshot.progress.events import TableProgress
     from tidegate.snapshot.progress.shown import ShownSnapshots
     from tidegate.standing.standing import Standing
@@ -56,7 +58,8 @@ class PipelineView:
 
     failed_snapshots: of each table of a source whose last snapshot to end failed. captures: by
     source, the last words of captures on this machine. changes: (logical table, change), the newest
-    first; of a look with a history.
+    first. prewrites: prepared transactions without an answer. These and `maintained` are of a look
+    with a history.
     """
 
     pipeline: Pipeline
@@ -69,6 +72,8 @@ class PipelineView:
     failed_snapshots: tuple[TableProgress, ...] = ()
     captures: Mapping[str, CaptureStatus] = field(default_factory=dict)
     changes: tuple[tuple[str, SchemaChange], ...] = ()
+    prewrites: tuple[Prewrite, ...] = ()
+    maintained: LastMaintain | None = None
     fault: str = ""
 
     @property
@@ -164,6 +169,8 @@ class PipelineReader:
         self._changes_at = -1
         self._recent: tuple[tuple[str, SchemaChange], ...] = ()
         self._recent_at = -1  # as _changes_at
+        self._prewrites: tuple[int, tuple[Prewrite, ...]] = (-1, ())  # each with its table's version
+        self._maintained: tuple[int, LastMaintain | None] = (-1, None)
         self._asked: dict[str, Future[SourceAnswer]] = {}
         self._answers: dict[str, SourceAnswer] = {}
 
@@ -177,11 +184,12 @@ class PipelineReader:
                 return self._view
             try:
                 past, stands, changed = self._history(span, now), self._view.standing, self._changed()
+                waiting, maintained = self._waiting(), self._last_maintain()
             except Exception as error:  # noqa: BLE001 - as in _look
                 return self._unreadable(now, error)
             if past is not None and stands is not None:
                 past = past.with_lag_now(stands.lag_seconds)
-            return replace(self._view, timeline=past, changes=changed)
+            return replace(self._view, timeline=past, changes=changed, prewrites=waiting, maintained=maintained)
 
     def schema_changes(self, name: str) -> list[SchemaChange]:
         """Versions of the tables at the source behind a logical table, the newest first; [] if it
@@ -216,6 +224,25 @@ class PipelineReader:
         if (at := control.version(lake, SCHEMA_HISTORY)) != self._recent_at:
             self._recent, self._recent_at = recent(self.pipeline, lake), at
         return self._recent
+
+    def _waiting(self) -> tuple[Prewrite, ...]:
+        from tidegate.lake import control, prewrites
+        from tidegate.prewrites_table import PREWRITES
+
+        lake = self._open()
+        if (at := control.version(lake, PREWRITES)) != self._prewrites[0]:
+            self._prewrites = at, prewrites.waiting(lake)
+        return self._prewrites[1]
+
+    def _last_maintain(self) -> LastMaintain | None:
+        from tidegate.lake import control
+        from tidegate.lake.maintained import last_maintain
+        from tidegate.tables import MAINTENANCE
+
+        lake = self._open()
+        if (at := control.version(lake, MAINTENANCE)) != self._maintained[0]:
+            self._maintained = at, last_maintain(lake)
+        return self._maintained[1]
 
     def standing_of(self, name: str) -> Standing | None:
         """A logical table's; None for one without a row. Raises LakeUnavailable, LakeRefused."""

@@ -21,6 +21,7 @@ from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LAKE_RATE_SECONDS, PURGE_SOO
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, rate_text, size_text
+from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart
 from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.overview import verification
@@ -51,6 +52,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
         _safety(view, view.standing),
         _history(view.timeline, asked),
         _changes(view),
+        prewrites_list(view),
         snapshots_list(
             view.snapshots,
             view.at,
@@ -58,7 +60,8 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
             lambda each: logical(*each.name).name in held,
         ),
     )
-    return head + "".join(parts) + tables_list(view, asked, can_act=can_act) + _unseen(view.standing)
+    tables = tables_list(view, asked, can_act=can_act) + _unseen(view.standing)
+    return head + "".join(parts) + tables + maintenance(view)
 
 
 def _road(view: PipelineView, stands: CaptureStanding) -> str:
