@@ -258,9 +258,14 @@ class LocalStore:
 
 def disk_remedy(error: OSError) -> str:
     """The way out of a disk's error."""
-    if error.errno in _FULL:
-        return "make room on its disk: docs/runbooks/disk-full.md"
-    return "check its owner and rights" if error.errno in REFUSED else "check the disk"
+    rights = "check its owner and rights" if error.errno in REFUSED else ""
+    return room_remedy(error) or rights or "check the disk"
+
+
+def room_remedy(error: BaseException) -> str:
+    """The way out of a full disk; "" of any other error."""
+    is_full = isinstance(error, OSError) and error.errno in _FULL
+    return "make room on its disk: docs/runbooks/disk-full.md" if is_full else ""
 
 
 def remove_unfinished(store: LogStore, before_ms: int) -> int:

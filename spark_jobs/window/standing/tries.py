@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from spark_jobs.session.failures import OWN_FAULTS, TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import note
+from tidegate.delta.store import room_remedy
 from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected, unexpected
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.standing.events import NotWritten, PauseOver
@@ -81,7 +82,8 @@ class Tries:
             return error
         where = table or self._app.lake.root
         if passes(error, self._app.lake) or isinstance(error, OSError):
-            return LakeUnavailable(first_line(error), where=where, remedy="check the lake's store, its disk and Spark")
+            remedy = room_remedy(error) or "check the lake's store, its disk and Spark"
+            return LakeUnavailable(first_line(error), where=where, remedy=remedy)
         if table:
             return TableWriteError(table, error)
         traceback.print_exception(error)

@@ -29,6 +29,7 @@ from tidegate.delta import actions
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import Action, TableState
+from tidegate.delta.store import room_remedy
 from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken, StreamCorrupt
 from tidegate.lake.bronze.file import added, created
@@ -147,8 +148,9 @@ class ChunkWriter:
             try:
                 self._lake.log(CHUNKS.path).update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX)
             except (CommitConflict, OSError) as error:
+                remedy = room_remedy(error) or "it is tried again"
                 raise LakeUnavailable(
-                    f"chunks can't be landed: {error}", where=self._lake.uri(CHUNKS.path), remedy="it is tried again"
+                    f"chunks can't be landed: {error}", where=self._lake.uri(CHUNKS.path), remedy=remedy
                 ) from error
             self._landing = number
 
