@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.tidb.test_pump_ddl import COMMITTED, DDL, SECOND, of_type, resolved, stored
+from tests.integration.tidb.test_pump_ddl import COMMITTED, DDL, SECOND, of_type, resolved
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import Client, Counter, Jobs, pump_run, running, until
+from tests.support.captures import landed_segments
 from tests.support.changefeed_world import ChangefeedWorld
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
 from tidegate.capture.value_log.log import ValueLog
@@ -36,11 +37,11 @@ def _captured(folder: Path) -> Counter:
 
 def test_a_new_lake_of_a_pump_has_the_tables_and_all_that_was_acknowledged(tmp_path: Path) -> None:
     counter = _captured(tmp_path)
-    before = stored(tmp_path)
+    before = landed_segments(tmp_path / "lake")
     shutil.rmtree(tmp_path / "lake")
     with running(pump_run(tmp_path, counter, jobs=Jobs())):
-        until(lambda: len(stored(tmp_path)) >= len(before))
-    again = [(segment.seq, segment.payload_crc32c) for segment in stored(tmp_path)]
+        until(lambda: len(landed_segments(tmp_path / "lake")) >= len(before))
+    again = [(segment.seq, segment.payload_crc32c) for segment in landed_segments(tmp_path / "lake")]
     assert again[: len(before)] == [(segment.seq, segment.payload_crc32c) for segment in before]
     assert len(of_type(tmp_path, BinlogType.TABLES)) == 1
     assert [binlog.start_ts for binlog in of_type(tmp_path, BinlogType.PREWRITE)] == [DDL]
