@@ -51,8 +51,10 @@ _CLASSES: Final = frozenset(
     }
 )
 # Functions that DuckDB calls constant and that ask about more than their arguments: the day, a
-# setting, the release.
-_ASK_ELSEWHERE: Final = frozenset({"age", "current_setting", "getenv", "getvariable", "version"})
+# setting, the release, other SQL, how rows lie in memory.
+_ASK_ELSEWHERE: Final = frozenset(
+    {"age", "current_setting", "getenv", "getvariable", "json_serialize_plan", "vector_type", "version"}
+)
 # Called without parentheses they look like columns.
 _MOMENTS: Final = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
@@ -114,6 +116,7 @@ def read_expression(text: str) -> frozenset[str]:
     value hangs on more than its row.
     """
     parsed = _parsed(text)
+    _parsed(f"(\n{text}\n)")  # it is part of another: without a comma or a semicolon behind it
     names = set[str]()
     for part in _parts(parsed):
         if part["class"] not in _CLASSES:

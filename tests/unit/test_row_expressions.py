@@ -60,6 +60,13 @@ def test_the_columns_of_an_expression_are_known(text: str, names: set[str]) -> N
         ("age(a)", "age isn't the same each time"),
         ("a || current_setting('TimeZone')", "current_setting isn't the same each time"),
         ("nextval(a)", "nextval isn't the same each time"),
+        ("json_serialize_plan('SELECT now(), ' || a, optimize := true)", "json_serialize_plan isn't the same"),
+        ("vector_type(a)", "vector_type isn't the same each time"),
+        ("a;", "syntax error"),
+        ("a, ", "syntax error"),
+        ("ALL a", "syntax error"),
+        ("a WINDOW w AS (PARTITION BY a)", "syntax error"),
+        ("a\0b", "syntax error"),
     ],
 )
 def test_what_hangs_on_more_than_its_row_is_refused(text: str, why: str) -> None:
