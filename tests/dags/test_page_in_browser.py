@@ -15,7 +15,10 @@ from tests.dags.page_server import served
 from tests.support.pipeline_views import NOW, source, view
 from tidegate.capture.source import Retention
 from tidegate.commit_ts import compose
+from tidegate.lake.maintained import LastMaintain, LeftStep, MaintainStep
 from tidegate.pipelines import PipelineView
+from tidegate.prewrites_table import PrewriteState
+from tidegate.segments.prewrites import Prewrite
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 
@@ -43,7 +46,13 @@ def behind() -> PipelineView:
         behind_bytes=52_000_000,
         purge=Retention(6 * 3600.0, "age", "binlog.000005", 1),
     )
-    return replace(view(), standing=replace(stands, lag_seconds=10_801.0, sources=(late, stands.sources[1])))
+    stands = replace(stands, lag_seconds=10_801.0, sources=(late, stands.sources[1]))
+    hours_ago = compose(int((NOW - 18_000) * 1000))
+    parked = Prewrite("eu", "X'6f72646572',X'',1", hours_ago, 1, 1, ("shop.orders_00001",), PrewriteState.PARKED)
+    steps = (MaintainStep("cluster", 12, 90, 14, 5_000_000, 4_000_000, 75.0),)
+    full = LeftStep("shop.orders_00007", "vacuum", "left", "No space left on device")
+    maintained = LastMaintain(NOW - 18_000, steps, (full,), 1)
+    return replace(view(), standing=stands, prewrites=(parked,), maintained=maintained)
 
 
 def look_at(chromium: Chrome, screenshots: Path, name: str) -> None:
@@ -90,6 +99,9 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
                 "Last schema changes",
                 "qty int(11) -> bigint(20)",
                 "no: the table is held",
+                "your answer, by tidegate prewrites shop --commit",
+                "The last run ended 5.0 h ago",
+                "No space left on device",
             ],
         )
         look_at(chromium, screenshots, "pipeline")

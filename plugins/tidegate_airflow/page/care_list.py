@@ -51,7 +51,7 @@ def _prewrite(prewrite: Prewrite, view: PipelineView) -> tuple[str, ...]:
     if prewrite.state is PrewriteState.OPEN:
         waits = "its answer at the source: <code>XA COMMIT</code> or <code>XA ROLLBACK</code>"
     else:
-        command = f"tidegate prewrites {name} --commit {shlex.quote(in_full(prewrite))}"
+        command = f"tidegate prewrites {name} --commit {_quoted(in_full(prewrite))}"
         asked = f"under Required Actions of <code>{escape(name)}__approve</code>, or "
         waits = (
             f"your answer, {asked * (view.pipeline.xa.orphans is Orphans.ASK)}by <code>{escape(command)}</code>,"
@@ -59,6 +59,11 @@ def _prewrite(prewrite: Prewrite, view: PipelineView) -> tuple[str, ...]:
         )
     prepared = f"{escape(age)} ago<br>{escape(time_text(prewrite.start_ts))}"
     return f"<code>{escape(prewrite.id)}</code> of {escape(prewrite.source)}", prepared, escape(named or "-"), waits
+
+
+def _quoted(word: str) -> str:
+    """For a shell; a branch's name has single quotes."""
+    return shlex.quote(word) if set(word) & set('"$`\\!') else f'"{word}"'
 
 
 def maintenance(view: PipelineView) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -279,6 +280,10 @@ def test_an_orphan_is_asked_of_the_source_and_waits_for_a_person(
     monkeypatch.setenv("TIDEGATE_HOME", str(ROOT))
     listed = runner.invoke(command_line, ["prewrites", str(road.file)])
     assert f"parked  one  {lost}" in listed.output, listed.output
+    shown = json.loads(runner.invoke(command_line, ["status", str(road.file), "--json"]).stdout.splitlines()[-1])
+    waiting = {(each["state"], each["id"]): each["tables"] for each in shown["prewrites"]}
+    assert waiting["parked", lost] == [f"{database}.a"]
+    assert sorted(state for state, _ in waiting) == ["open", "parked"]
     decided = runner.invoke(command_line, ["prewrites", str(road.file), "--rollback", lost])
     assert decided.exit_code == 0, decided.output
     answer(any_server, "'here'", commit=True)
