@@ -31,7 +31,7 @@ from spark_jobs.swap import Swap
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate import limits, tables
-from tidegate.commit_ts import physical_ms
+from tidegate.commit_ts import time_text
 from tidegate.config import Cascades, Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
 from tidegate.errors import HostLacks, LakeRefused, LeaseHeld, TidegateError, UsageError
@@ -225,12 +225,15 @@ class Rebuild:
         for source in app.pipeline.sources:
             if (reaches_ts := app.index.begin(source)) > self.begin_ts:
                 raise LakeRefused(
-                    f"can't be rebuilt at {self.at_ts}: its rows begin at {_time(self.begin_ts)}, and bronze has no log"
-                    f" of {source} from before {_time(reaches_ts)} any more (maintain.keep_bronze_days)",
+                    f"can't be rebuilt at {self.at_ts}: its rows begin at {time_text(self.begin_ts)}, and bronze has no log"
+                    f" of {source} from before {time_text(reaches_ts)} any more (maintain.keep_bronze_days)",
                     where=self.table,
                     remedy="tidegate snapshot start mends the live table, and such a table is rebuilt from the first"
                     " rows of its parents, or from where they were last empty (docs/inside/cascades.md)"
                     if self.above
+                    else "its past can't be had again: take it out of tables.history or tables.soft_delete, delete its"
+                    " past in silver, run tidegate snapshot start, and name it again (docs/history.md)"
+                    if self.pipeline.tables.keeps_past(*self.pair)
                     else "tidegate snapshot start reads it anew: it can be rebuilt from that snapshot's beginning on",
                 )
 
@@ -304,10 +307,6 @@ def _physical(row: Mapping[str, Any]) -> Physical:
 
 def _answered(policy: Policy) -> Policy:
     return Policy.IGNORE if policy is Policy.IGNORE else Policy.APPLY
-
-
-def _time(commit_ts: int) -> str:
-    return datetime.fromtimestamp(physical_ms(commit_ts) / 1000, UTC).isoformat(timespec="seconds")
 
 
 def _at(spark: SparkSession, uri: str, version: int | None) -> DataFrame:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from spark_jobs.window.shape.silver_types import REBUILD, read_anew
+from spark_jobs.window.shape.silver_types import REBUILD, made_anew, read_anew
 from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.state import TableState
@@ -240,7 +240,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     if not state.created:
         return
     own = {str(item["name"]).lower() for item in state.schema["fields"]}  # Delta: case is nothing
-    why, section, ends = "", _COLUMNS, Remedy(f"{REBUILD}; {_RULES_BACK}")
+    why, section, ends = "", _COLUMNS, Remedy(f"{made_anew(shape)}; {_RULES_BACK}")
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {c.name for c in shape.columns if c.name in due and not c.computed and c.name.lower() not in own}:

@@ -23,6 +23,7 @@ from tidegate.remedy import REFILL, Remedy
 
 REBUILD: Final = "run `tidegate rebuild --swap` for it"
 _OR_READ: Final = "or `tidegate snapshot start`, where bronze no longer reaches back to its beginning"
+_PAST_GOES: Final = " (if bronze has lost its beginning, its past can't be had again: see docs/history.md)"
 _FROM: Final = "fromType"
 
 
@@ -32,6 +33,11 @@ class OtherType(NamedTuple):
     name: str
     held: str
     due: str
+
+
+def made_anew(shape: SilverShape) -> str:
+    """The end of another rule's hold. A snapshot changes no value of a past."""
+    return REBUILD + (_PAST_GOES if shape.past.rows_stay else "")
 
 
 def read_anew(shape: SilverShape) -> Remedy:
