@@ -225,8 +225,8 @@ class Rebuild:
         for source in app.pipeline.sources:
             if (reaches_ts := app.index.begin(source)) > self.begin_ts:
                 raise LakeRefused(
-                    f"can't be rebuilt at {self.at_ts}: its rows begin at {time_text(self.begin_ts)}, and bronze has no log"
-                    f" of {source} from before {time_text(reaches_ts)} any more (maintain.keep_bronze_days)",
+                    f"can't be rebuilt at {self.at_ts}: its rows begin at {time_text(self.begin_ts)}, and bronze has no"
+                    f" log of {source} from before {time_text(reaches_ts)} any more (maintain.keep_bronze_days)",
                     where=self.table,
                     remedy="tidegate snapshot start mends the live table, and such a table is rebuilt from the first"
                     " rows of its parents, or from where they were last empty (docs/inside/cascades.md)"
