@@ -104,19 +104,31 @@ def _redacted(log: DeltaLog, name: str) -> bool:
 
 
 def _without_values(action: Mapping[str, Any]) -> dict[str, Any]:
-    (kind, body), *_ = action.items()
-    if kind in _FILES:
-        return {kind: {name: value for name, value in body.items() if name not in ("stats", "stats_parsed")}}
-    if kind == "commitInfo":
-        kept = {name: value for name, value in body.items() if name not in ("userMetadata", "operationMetrics")}
-        return {kind: kept | {"operationParameters": {}}}
-    return dict(action)
+    """Other writers' lines, too: one may name several kinds, most of them null, or have a text as its commitInfo."""
+    kept = dict[str, Any]()
+    for kind, body in action.items():
+        kept[kind] = body
+        gone = ("stats", "stats_parsed") if kind in _FILES else ("userMetadata", "operationMetrics")
+        if isinstance(body, Mapping) and kind in (*_FILES, "commitInfo"):
+            kept[kind] = {name: value for name, value in body.items() if name not in gone}
+        if kind == "commitInfo":
+            kept[kind] = (kept[kind] if isinstance(body, Mapping) else {}) | {"operationParameters": {}}
+    return kept
 
 
 def _paths(lake: LakeFiles, table: str, file: LiveFile) -> set[str]:
     """A live file's path and its deletion vector's, within the table's folder."""
-    paths = {unquote(file.path)}
+    paths = {_inside(lake, table, unquote(file.path))}
     vector = file.deletion_vector
     if vector is not None and vector.storage_type != "i":
         paths.add(stored_path(lake, table, vector).removeprefix(f"{table}/"))
     return paths
+
+
+def _inside(lake: LakeFiles, table: str, path: str) -> str:
+    """A file's path within the table's folder, also of one that the log names by its whole place."""
+    root = lake.uri(table)
+    for begin in (root, f"file://{root}", f"file:{root}", root.replace("s3://", "s3a://")):
+        if path.startswith(f"{begin}/"):
+            return path.removeprefix(f"{begin}/")
+    return path
