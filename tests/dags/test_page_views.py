@@ -248,6 +248,12 @@ def test_a_snapshots_end_is_told_without_a_place_in_the_log() -> None:
     assert ":0" not in shown
 
 
+def test_a_table_says_how_its_snapshot_does() -> None:
+    shown = table_view(view(), "shop.orders_00002", ())
+    assert "<dt>Snapshot</dt><dd>running, 1,500 rows are read</dd>" in shown
+    assert "<dt>Snapshot</dt>" not in table_view(view(), "shop.orders_00001", ())
+
+
 def test_a_pipeline_that_was_never_verified_says_how() -> None:
     shown = pipeline_view(replace(view(), verified={}), TablesAsked())
     assert "never</span>: <code>tidegate verify shop</code>, or unpause <code>shop__verify</code>" in shown

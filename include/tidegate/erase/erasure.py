@@ -42,6 +42,7 @@ from tidegate.limits import VALUE_LOG_FILE_SECONDS, VALUE_LOG_GONE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion
 from tidegate.table_names import Physical
+from tidegate.text_layout import counted
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.source_side import SourceSide
 
@@ -89,7 +90,7 @@ class Erased:
     @property
     def line(self) -> str:
         """For control/actions: no value of a row is in it."""
-        return f"{self.name}: {self.keys} keys; {self.places.line}"
+        return f"{self.name}: {counted(self.keys, 'key', 'keys')}; {self.places.line}"
 
 
 @dataclass(slots=True)
@@ -166,7 +167,8 @@ class Erasure:
         places, kept = SubjectPlaces.of(self.pipeline, self.lake, reach, subject), KeptKeys(self.lake, reach.newest)
         files = self._bronze().files().get(reach.table.source, [])
         places.look(files, kept)
-        self.report(f"{reach.newest.name}: {len(subject.keys)} keys, of {places.segments.bytes / 1e6:,.1f} MB of log")
+        keys = counted(len(subject.keys), "key", "keys")
+        self.report(f"{reach.newest.name}: {keys}, of {places.segments.bytes / 1e6:,.1f} MB of log")
         affected = places.segments.affected(files)
         places.segments.rows = 0  # of the trial
         return Erased(places, kept, affected)

@@ -57,6 +57,10 @@ def _facts(view: PipelineView, table: TableStatus) -> str:
         ("Verified", verified_text(known)),
         ("Rows when verified", rows_text(known)),
     ]
+    for progress in view.snapshots:
+        words = f"{escape(str(progress.state))}, {progress.rows:,} rows are read"
+        if view.pipeline.tables.logical(*progress.name).name == table.table:
+            facts.append(("Snapshot", words))
     if table.reason:
         facts.append(("Why", why_text(table)))
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in facts)}</dl>"

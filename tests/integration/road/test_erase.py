@@ -146,7 +146,7 @@ def test_killed_at_each_point_and_run_again_it_ends(
     for point in POINTS:
         assert erase(nursery, road, *order, TIDEGATE_FAILPOINT=point)[0] == -signal.SIGKILL, point
     code, said = erase(nursery, road, *order)
-    assert (code, f"\nerased: {database}.old: 1 keys" in f"\n{said}") == (0, True), said
+    assert (code, f"\nerased: {database}.old: 1 key" in f"\n{said}") == (0, True), said
     for text in (f"{PERSON} old", f"{PERSON} again"):
         assert places_of(tmp_path / "lake", text) == set()
         assert not any(text.encode() in payload for payload in payloads(road))
@@ -165,7 +165,7 @@ def certified(road: Road, table: str, order: list[str], said: str) -> None:
     assert (newest.action.tables, newest.action.author.user) == ((table,), getpass.getuser())
     proof = said.split("the SHA-256 of '")[1].split("'", maxsplit=1)[0]
     assert newest.action.subject == hashlib.sha256(f"{proof} {table} {order[3]}".encode()).hexdigest()
-    assert newest.detail.startswith(f"{table}: 1 keys; bronze: 0 logged rows in 0 files"), newest.detail
+    assert newest.detail.startswith(f"{table}: 1 key; bronze: 0 logged rows in 0 files"), newest.detail
     left = re.search(r"left: .*value log, on its machine, until (\S+ \S+) UTC, if capture goes on", newest.detail)
     assert left, newest.detail
     wait = datetime.fromisoformat(f"{left[1]}+00:00") - datetime.now(UTC)
