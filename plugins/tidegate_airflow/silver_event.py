@@ -6,6 +6,7 @@ Out: the event's content, for the end of apply's run and for each minute of it.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate_airflow.assets import silver_asset
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
     from tidegate.standing.shown import LacksSnapshots
+
+log = logging.getLogger(__name__)
 
 _NAMED_MAX: Final = 5
 
@@ -42,8 +45,13 @@ def silver_event(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: Fa
 
 
 def is_known(event: dict[str, Any], pipeline: Pipeline, context: Context) -> bool:
-    """Whether the newest event of the asset says the same. The task needs the asset among its inlets."""
-    for newest in context["inlet_events"][silver_asset(pipeline)].ascending(False).limit(1):
-        extra = newest.extra or {}
-        return all(extra.get(key) == event[key] for key in ("cut_ts", "held"))
-    return False
+    """Whether the newest event of the asset says the same; also False if Airflow doesn't say. The task needs the asset
+    among its inlets.
+    """
+    try:
+        newest = list(context["inlet_events"][silver_asset(pipeline)].ascending(False).limit(1))
+    except Exception as error:  # noqa: BLE001 - of Airflow's API; the work is done, and a second event does no harm
+        log.warning("the newest event of %s__silver can't be read: %s", pipeline.pipeline, error)
+        return False
+    extra = (newest[0].extra or {}) if newest else {}
+    return all(extra.get(key) == event[key] for key in ("cut_ts", "held"))

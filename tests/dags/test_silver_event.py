@@ -71,3 +71,11 @@ def test_an_event_that_says_the_same_is_known(extras: tuple[Any, ...], known: bo
 
     context: Any = {"inlet_events": {silver_asset(pipeline()): Events(*extras)}}
     assert is_known({"cut_ts": 5, "cut_at": "then", "held": {}, "text": "a sentence"}, pipeline(), context) is known
+
+
+def test_an_airflow_that_doesnt_say_ends_no_run() -> None:
+    from tests.support.pipeline_views import pipeline
+    from tidegate_airflow.silver_event import is_known
+
+    context: Any = {"inlet_events": {}}
+    assert not is_known({"cut_ts": 5, "held": {}}, pipeline(), context)
