@@ -314,7 +314,9 @@ class SilverSide:
 
 
 def _counted_otherwise(column: ComputedColumn) -> str:
-    return f"count(*) FILTER (WHERE ({column.sql}) IS DISTINCT FROM {duck.identifier(column.name)})"
+    differs = f"({column.sql}) IS DISTINCT FROM {duck.identifier(column.name)}"
+    # TRY gives NULL where the value can't be had: another writer changed what it is computed from.
+    return f"count(*) FILTER (WHERE coalesce(TRY({differs}), true))"
 
 
 def _unread(error: Exception, address: str) -> VerifyError:
