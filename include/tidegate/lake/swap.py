@@ -78,8 +78,9 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
 
 
 def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[str]) -> None:
-    known = {field["name"] for field in rebuilt.schema["fields"]}
     more = identities(live.schema["fields"])  # of a rule that was taken back
+    made = identities(rebuilt.schema["fields"]).keys() - more.keys()  # in place of another's of that name
+    known = {field["name"] for field in rebuilt.schema["fields"]} - made
     for name in (str(field["name"]) for field in live.schema["fields"]):
         if name not in known and name not in more and name not in sources and not name.startswith(SYSTEM_PREFIX):
             raise LakeRefused(

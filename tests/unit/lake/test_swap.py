@@ -60,6 +60,19 @@ def test_columns_are_those_of_the_rebuilt_one_and_nobodys_are_lost(tmp_path: Pat
     assert after.clustering_columns == ("id",)
 
 
+def test_an_owners_column_is_not_lost_to_a_computed_one_of_its_name(tmp_path: Path) -> None:
+    rule = SilverColumn("later", "int", computed="by a rule")
+    again = filled(tmp_path / "r", 50, shape=SilverShape((*SHAPE.columns, rule), ("id",)))
+    mark_rebuilt(again, APP, 100)
+    live = filled(tmp_path / "l", 50)
+    add_columns(live, [SilverColumn("later", "int")])
+    with pytest.raises(LakeRefused, match="column later isn't the source's"):
+        swapped(live.state(), again.state(), APP, ())
+    assert swapped(live.state(), again.state(), APP, ("later",)) is not None, "it was the source's"
+    other = SilverShape((*SHAPE.columns, SilverColumn("later", "int", computed="by another")), ("id",))
+    assert swapped(filled(tmp_path / "o", 50, shape=other).state(), again.state(), APP, ()) is not None
+
+
 def test_clustering_comes_with_it(tmp_path: Path, rebuilt: DeltaLog) -> None:
     other = SilverShape((SilverColumn("id", "int"), SilverColumn("v", "int")), ("v",))
     live = filled(tmp_path / "l", 50, shape=other)
