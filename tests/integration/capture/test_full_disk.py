@@ -26,7 +26,9 @@ from tests.support.captures import (
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.errors import ValueLogFull
+from tidegate.errors import LakeUnavailable, ValueLogFull
+from tidegate.lake.bronze.table import check_writable
+from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
@@ -154,6 +156,14 @@ def test_the_lakes_disk_is_full_to_the_end_of_a_run_and_the_next_lands_the_rest(
     assert sum(len(segment.payload) for segment in before) < 30 * ROW_BYTES
     hog.unlink()
     assert_bronze_is_the_binlog(mariadb, lake, **settings)
+
+
+def test_a_look_at_a_full_disk_leaves_nothing_on_it(disk: Disk) -> None:
+    folder = disk("disk")
+    hog = fill(folder)
+    with pytest.raises(LakeUnavailable) as caught:
+        check_writable(LakeFiles(str(folder / "lake")))
+    assert list(folder.iterdir()) == [hog], caught.value
 
 
 def until(condition: Callable[[], bool], capture: Background, seconds: float = 300) -> None:

@@ -63,9 +63,9 @@ def check_writable(lake: LakeFiles) -> None:
         if not path.is_dir():
             raise LakeRefused("is a file, not a folder", where=str(path), remedy=remedy)
         try:
-            with tempfile.NamedTemporaryFile(prefix=".tidegate-", dir=path) as file:
+            # Without a buffer, which fails once more as it is closed, and leaves the file.
+            with tempfile.NamedTemporaryFile(prefix=".tidegate-", dir=path, buffering=0) as file:
                 file.write(b"a full disk takes a file, and no byte of it")
-                file.flush()
         except OSError as error:
             what = f"nothing can be written in it: {error.strerror}"
             if error.errno in {*REFUSED, errno.ENOENT}:
