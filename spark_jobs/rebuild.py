@@ -231,8 +231,8 @@ class Rebuild:
                     remedy="tidegate snapshot start mends the live table, and such a table is rebuilt from the first"
                     " rows of its parents, or from where they were last empty (docs/inside/cascades.md)"
                     if self.above
-                    else "its past can't be had again: take it out of tables.history or tables.soft_delete, delete its"
-                    " past in silver, run tidegate snapshot start, and name it again (docs/history.md)"
+                    else "its past can't be had again: end its mode in the pipeline file, delete its past in silver,"
+                    " run tidegate snapshot start, and name it again (docs/history.md)"
                     if self.pipeline.tables.keeps_past(*self.pair)
                     else "tidegate snapshot start reads it anew: it can be rebuilt from that snapshot's beginning on",
                 )
