@@ -235,7 +235,7 @@ def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: p
 def test_version_and_json_of_nothing(run: Run, file: Path) -> None:
     assert run("--version").out.startswith("tidegate 0.")
     ended = run("status", str(file), "--json")
-    assert (ended.code, json.loads(ended.out)["tables"]) == (0, [])
+    assert (ended.code, json.loads(ended.out)["tables"]) == (1, []), "nothing was ever captured into this lake"
 
 
 def test_a_lake_without_snapshots_has_none_to_tell_of(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,5 +71,8 @@ class FakeLog:
     def newest(self) -> Segment | None:
         return made(self._cuts[-1]) if self._cuts else None
 
+    def tail(self) -> Segment | None:
+        """Nothing goes from this log."""
+
     def heads(self, after_seq: int = 0) -> Iterator[Record]:
         return (Record(Pointer(1, cut.seq, 1), made(cut)) for cut in self._cuts if cut.seq > after_seq)

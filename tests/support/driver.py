@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -47,13 +48,19 @@ def started(
 ) -> Any:
     """A driver that works on the pipeline. job: apply or maintain; mode: apply.mode, the file's when left out."""
     ours, its = forks.Pipe() if spark is not None else (None, None)
-    arguments = (its, str(file), point, job, mode, None if log is None else str(log))
+    variables = _connections() | {"TIDEGATE_FAILPOINT": point}
+    arguments = (its, str(file), variables, job, mode, None if log is None else str(log))
     driver = forks.Process(target=_drive, args=arguments)
     driver.start()
     if its is not None:
         its.close()
         threading.Thread(target=_tell, args=(ours, spark), daemon=True).start()
     return driver
+
+
+def _connections() -> dict[str, str]:
+    """A driver is forked from a process that was there before the test, and knows none of the test's."""
+    return {name: value for name, value in os.environ.items() if name.startswith("AIRFLOW_CONN_")}
 
 
 def _tell(asked: Connection, spark: SparkSession) -> None:
@@ -93,13 +100,15 @@ def settled(spark: SparkSession, *, cancel: bool, what: str) -> None:
         time.sleep(0.02)
 
 
-def _drive(asked: Connection | None, file: str, point: str, job: str, mode: str | None, log: str | None) -> None:
+def _drive(
+    asked: Connection | None, file: str, variables: Mapping[str, str], job: str, mode: str | None, log: str | None
+) -> None:
     """What `tidegate apply` or `tidegate maintain` does, in a JVM that isn't its own where there is whom to ask."""
     if log is not None:
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(target, 1)
         os.dup2(target, 2)
-    os.environ["TIDEGATE_FAILPOINT"] = point
+    os.environ.update(variables)
     code = 0
     try:
         with ExitStack() as stack:

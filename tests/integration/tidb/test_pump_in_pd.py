@@ -71,8 +71,9 @@ def state(etcd: OwnEtcd) -> str:
 
 
 def foreign(etcd: OwnEtcd, state: NodeState, host: str = "elsewhere:8250") -> None:
-    swapped, _ = etcd.client.swap(KEY, Node("one", host, state).text, etcd.client.get(KEY).revision)
-    assert swapped
+    """Its pump writes the record each 0.1 s, too."""
+    node = Node("one", host, state).text
+    until(lambda: etcd.client.swap(KEY, node, etcd.client.get(KEY).revision)[0])
 
 
 def refused(client: Client) -> bool:
