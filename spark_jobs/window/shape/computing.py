@@ -11,9 +11,9 @@ the input columns without a snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from spark_jobs.window.shape.filtered import rewritten_ids
 from spark_jobs.window.shape.silver_types import REBUILD
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
@@ -22,7 +22,6 @@ from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.row_expressions import ComputedColumn, identities, needs_of
-from tidegate.schema.follow.silver_change import ValuesRewritten, diff
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import canonical
 
@@ -72,13 +71,11 @@ def check_same_values(columns: Sequence[ComputedColumn], old: TableVersion, new:
     if not columns or empties(new) or new.kind == "create":
         return
     before, after = _by_name(old), _by_name(new)
-    ids = {column.id for column in old.columns}
-    stays = replace(new, columns=tuple(filter(lambda column: column.id in ids, new.columns)), key=old.key)
-    rewritten = {a.column.silver.lower() for a in diff(old, stays) if isinstance(a, ValuesRewritten)}
+    rewritten = rewritten_ids(old, new)
     for name in sorted(needs_of(columns)):
         was, now = before.get(name), after.get(name)
-        same = was is not None and now is not None and was.id == now.id
-        if not same or name in rewritten or _type(was) != _type(now):
+        same = was is not None and now is not None and was.id == now.id and now.id not in rewritten
+        if not same or _type(was) != _type(now):
             why = f"{new.ddl[:120]}: values of column {name} change, which {_SECTION} computes from"
             raise SchemaMismatch(why, where=new.where, remedy=REFILL)
 

@@ -97,14 +97,19 @@ def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) 
         return
     before, after = _by_name(old), _by_name(new)
     named = {leaf.column.lower() for leaf in leaves(condition)}
-    ids = {column.id for column in old.columns}
-    stays = replace(new, columns=tuple(column for column in new.columns if column.id in ids), key=old.key)
-    rewritten = {a.column.name.lower() for a in diff(old, stays) if isinstance(a, ValuesRewritten)}
+    rewritten = rewritten_ids(old, new)
     for name in sorted(named):
         same = name in before and name in after and before[name].id == after[name].id
-        if not same or name in rewritten:
+        if not same or after[name].id in rewritten:
             why = f"{new.ddl[:120]}: values of column {name} change, which {_SECTION} asks of"
             raise SchemaMismatch(why, where=new.where, remedy=REFILL)
+
+
+def rewritten_ids(old: TableVersion, new: TableVersion) -> set[int]:
+    """The ids of staying columns whose values a DDL rewrites."""
+    ids = {column.id for column in old.columns}
+    stays = replace(new, columns=tuple(column for column in new.columns if column.id in ids), key=old.key)
+    return {action.column.id for action in diff(old, stays) if isinstance(action, ValuesRewritten)}
 
 
 def check_same_condition(where: str, state: TableState) -> None:
