@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tidegate.errors import TidegateError
 from tidegate.home import state_folder
@@ -25,7 +25,7 @@ from tidegate.limits import CAPTURE_KNOWN_SECONDS, PAGE_ASK_SECONDS, PAGE_CHANGE
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from tidegate.snapshot.progress.events import TableProgress
     from tidegate.snapshot.progress.shown import ShownSnapshots
     from tidegate.standing.standing import Standing
+    from tidegate.tables_form import Table
 
+T = TypeVar("T")
 _ASKED_AT_ONCE_MAX: Final = 16
 _TABLES_KEPT: Final = 32  # of which the versions stay in memory
 _SHARDS_SHOWN: Final = 8
@@ -167,10 +169,7 @@ class PipelineReader:
         self._asking: Ask | None = None
         self._changes: dict[str, list[SchemaChange]] = {}  # of the version below of control/schema_history
         self._changes_at = -1
-        self._recent: tuple[tuple[str, SchemaChange], ...] = ()
-        self._recent_at = -1  # as _changes_at
-        self._prewrites: tuple[int, tuple[Prewrite, ...]] = (-1, ())  # each with its table's version
-        self._maintained: tuple[int, LastMaintain | None] = (-1, None)
+        self._read: dict[str, tuple[int, Any]] = {}  # of each control table, with its version
         self._asked: dict[str, Future[SourceAnswer]] = {}
         self._answers: dict[str, SourceAnswer] = {}
 
@@ -217,32 +216,31 @@ class PipelineReader:
         return []
 
     def _changed(self) -> tuple[tuple[str, SchemaChange], ...]:
-        from tidegate.lake import control
         from tidegate.tables import SCHEMA_HISTORY
 
-        lake = self._open()
-        if (at := control.version(lake, SCHEMA_HISTORY)) != self._recent_at:
-            self._recent, self._recent_at = recent(self.pipeline, lake), at
-        return self._recent
+        return self._of_table(SCHEMA_HISTORY, partial(recent, self.pipeline), ())
 
     def _waiting(self) -> tuple[Prewrite, ...]:
-        from tidegate.lake import control, prewrites
+        from tidegate.lake import prewrites
         from tidegate.prewrites_table import PREWRITES
 
-        lake = self._open()
-        if (at := control.version(lake, PREWRITES)) != self._prewrites[0]:
-            self._prewrites = at, prewrites.waiting(lake)
-        return self._prewrites[1]
+        return self._of_table(PREWRITES, prewrites.waiting, ())
 
     def _last_maintain(self) -> LastMaintain | None:
-        from tidegate.lake import control
         from tidegate.lake.maintained import last_maintain
         from tidegate.tables import MAINTENANCE
 
+        return self._of_table(MAINTENANCE, last_maintain, None)
+
+    def _of_table(self, table: Table, read: Callable[[LakeFiles], T], nothing: T) -> T:
+        """The content of a control table, read again once it has a new version. nothing: of a missing table."""
+        from tidegate.lake import control
+
         lake = self._open()
-        if (at := control.version(lake, MAINTENANCE)) != self._maintained[0]:
-            self._maintained = at, last_maintain(lake)
-        return self._maintained[1]
+        known: tuple[int, T] = self._read.get(table.path, (-1, nothing))
+        if (at := control.version(lake, table)) != known[0]:
+            self._read[table.path] = known = at, read(lake)
+        return known[1]
 
     def standing_of(self, name: str) -> Standing | None:
         """A logical table's; None for one without a row. Raises LakeUnavailable, LakeRefused."""

@@ -29,7 +29,7 @@ from tidegate.tables import State
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.log_changes import changed_keys
-from tidegate.verify.other_columns import DueColumns, note_computed, why_columns
+from tidegate.verify.other_columns import note_computed, other_columns, why_columns
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import SILVER_FAULTS, FirstPass, Silver, SilverSide
@@ -273,8 +273,8 @@ class Check:
                 return work.result(Outcome.DIFFERENT, why, source_rows=rows)
             return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
         work.silver = self._silver(work)
-        due = DueColumns(self.pipeline.tables, self.lake, self.silver)
-        if columns := due.others(work, self._path(work.logical)):
+        rules = self.pipeline.tables
+        if columns := other_columns(rules, self.lake, self.silver, work, self._path(work.logical)):
             if refusal := self.sources[work.source].refusal(work.database, work.name, whole=True):
                 return work.result(Outcome.UNVERIFIED, refusal)
             return work.result(Outcome.DIFFERENT, why_columns(columns), source_rows=rows, columns=columns)

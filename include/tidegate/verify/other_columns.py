@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidegate import tables
 from tidegate.config import Tables
@@ -26,35 +26,28 @@ _ENDS: Final = (
 )
 
 
-class DueColumns(NamedTuple):
-    """Silver's due columns, by the source and by the pipeline file."""
-
-    rules: Tables
-    lake: LakeReader
-    side: SilverSide
-
-    def others(self, work: TableUnderWay, path: str) -> tuple[ColumnDifference, ...]:
-        """Columns that silver lacks, has alone, or has with another type than the due one. path: of silver in the
-        lake.
-        """
-        table, silver = work.table, work.silver
-        assert table is not None, "it was read"
-        assert silver is not None, "it is about to be compared"
-        work.computed = self.rules.columns_of(*self.rules.logical(work.database, work.name)[:2]).computed
-        due = {silver_column(form.name): form.due_type for form in table.forms}
-        due.update(map(attrgetter("name", "type"), work.computed))
-        held = self.side.types(silver.address, silver.version)
-        own = [name for name in held if not name.startswith(tables.SYSTEM_PREFIX)]
-        missing, extra = sorted(set(due) - set(own)), sorted(set(own) - set(due))
-        work.masked = self.lake.masked_columns(path, extra)
-        extra = [name for name in extra if name not in work.masked]
-        work.owners = () if missing or work.only else self.lake.owners_columns(work.physical, extra)
-        differing = [ColumnDifference(name, due[name], "") for name in missing]
-        if missing or (len(extra) > len(work.owners) and not work.only):
-            differing += (ColumnDifference(name, "", held[name]) for name in extra)
-        other = list(other_types(due, held, routed=bool(work.only)))
-        widened = self.lake.widened_columns(path, [column.name for column in other])
-        return (*differing, *(column for column in other if column.name not in widened))
+def other_columns(
+    rules: Tables, lake: LakeReader, side: SilverSide, work: TableUnderWay, path: str
+) -> tuple[ColumnDifference, ...]:
+    """Columns that silver lacks, has alone, or has with another type than the due one. path: of silver in the lake."""
+    table, silver = work.table, work.silver
+    assert table is not None, "it was read"
+    assert silver is not None, "it is about to be compared"
+    work.computed = rules.columns_of(*rules.logical(work.database, work.name)[:2]).computed
+    due = {silver_column(form.name): form.due_type for form in table.forms}
+    due.update(map(attrgetter("name", "type"), work.computed))
+    held = side.types(silver.address, silver.version)
+    own = [name for name in held if not name.startswith(tables.SYSTEM_PREFIX)]
+    missing, extra = sorted(set(due) - set(own)), sorted(set(own) - set(due))
+    work.masked = lake.masked_columns(path, extra)
+    extra = [name for name in extra if name not in work.masked]
+    work.owners = () if missing or work.only else lake.owners_columns(work.physical, extra)
+    differing = [ColumnDifference(name, due[name], "") for name in missing]
+    if missing or (len(extra) > len(work.owners) and not work.only):
+        differing += (ColumnDifference(name, "", held[name]) for name in extra)
+    other = list(other_types(due, held, routed=bool(work.only)))
+    widened = lake.widened_columns(path, [column.name for column in other])
+    return (*differing, *(column for column in other if column.name not in widened))
 
 
 def note_computed(side: SilverSide, work: TableUnderWay) -> None:
