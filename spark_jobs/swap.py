@@ -30,6 +30,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.as_published import own_ts, said_of_all
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.from_bronze import all_versions
+from tidegate.lake.sizes import size_cells
 from tidegate.lake.swap import rebuilt_ts, swapped
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX
 from tidegate.silver_names import silver_column
@@ -162,6 +163,7 @@ class Swap:
             "published_at": datetime.now(UTC),
             "silver_id": live.table_id,
             "silver_ts": own_ts(live, app_id),
+            **size_cells(live),
         }
         app.publish([row])
 

@@ -19,6 +19,7 @@ from typing import Final
 import pyarrow as pa
 
 from tidegate.actions_table import ACTIONS
+from tidegate.cuts_table import CUTS
 from tidegate.format_table import FORMAT
 from tidegate.prewrites_table import PREWRITES
 from tidegate.subscriptions_table import SUBSCRIPTIONS
@@ -27,7 +28,17 @@ from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
-__all__ = ["CHUNKS", "FORMAT", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
+__all__ = [
+    "CHUNKS",
+    "CUTS",
+    "FORMAT",
+    "PREWRITES",
+    "SNAPSHOTS",
+    "WATERMARK",
+    "WATERMARK_DATABASE",
+    "WATERMARK_TABLE",
+    "Table",
+]
 
 
 class SegmentKind(StrEnum):
@@ -280,24 +291,6 @@ LEDGER: Final = Table(
             _field("ignored_by_rule", pa.string(), "JSON object: rule -> bytes"),
             _field("rows", pa.int64(), "changes decoded"),
             _field("null_dates", pa.int64(), "zero and impossible dates in them that became null", nullable=True),
-        ]
-    ),
-)
-
-CUTS: Final = Table(
-    path="control/cuts",
-    doc="A consistent view over all tables at one instant of the sources: cut_ts -> Delta version per table.",
-    key=("cut_ts", "table"),
-    schema=pa.schema(
-        [
-            _field("cut_ts", pa.int64(), "every table below holds all changes up to it, and none after"),
-            _field("table", pa.string(), "logical table; '' is the row of the cut itself"),
-            _field("delta_version", pa.int64(), "silver version to read; -1 when the table has no silver yet"),
-            _field("applied_ts", pa.int64(), "applied_ts of that version"),
-            _field("state", pa.string(), "State, but for left: held and released ones are behind the cut"),
-            _field("published_at", pa.timestamp("us", tz="UTC"), "when"),
-            _field("silver_id", pa.string(), "the Delta table's id; null without silver", nullable=True),
-            _field("silver_ts", pa.int64(), "the newest commit_ts recorded in it by a commit of ours", nullable=True),
         ]
     ),
 )

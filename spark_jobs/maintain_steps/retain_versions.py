@@ -21,6 +21,7 @@ from tidegate.delta.exchange import exchange
 from tidegate.delta.properties import set_properties
 from tidegate.lake.control.upkeep import commit_times
 from tidegate.lake.held import behind
+from tidegate.lake.sizes import size_cells
 from tidegate.limits import ANCHOR_HOURS
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
@@ -86,7 +87,7 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     newest = _same_rows(job, table, named)
     if newest is None:
         return  # apply has written more meanwhile: the cut that it is about to publish names that
-    job.name_version({**row, "delta_version": newest, "published_at": at})
+    job.name_version({**row, "delta_version": newest, "published_at": at, **size_cells(job.files(table))})
     table.versions.append(newest)
     job.note(table.name, "retain", DONE, time.monotonic() - started, f"version {named} is version {newest} now")
 

@@ -172,7 +172,20 @@ def test_tables_are_chosen_by_name_and_state_and_sorted() -> None:
     assert names(tables_list(of, TablesAsked(state="held"))) == ["shop.orders_00001"]
     assert names(tables_list(of, TablesAsked(sort="lag")))[0] == "shop.orders_00001"
     assert names(tables_list(of, TablesAsked(sort="verified")))[0] == "shop.orders_00001", "never verified"
+    for sort, first in (("rows", "00000"), ("files", "00008"), ("bytes", "00249")):
+        assert names(tables_list(of, TablesAsked(sort=sort)))[0] == f"shop.orders_{first}", sort
     assert "0 of 250 tables" in tables_list(of, TablesAsked("no such"))
+
+
+def test_a_table_shows_its_rows_files_and_bytes_where_they_are_known() -> None:
+    for shown in (tables_list(view(250), TablesAsked("orders_00249")), table_view(view(250), "shop.orders_00249", ())):
+        for words in ("99,751", ">6<", "3.0&nbsp;MB"):
+            assert words in shown
+    plain = json.loads(json.dumps(view(250).plain()))["tables"]
+    assert plain[249]["size"] == {"rows": 99_751, "files": 6, "bytes": 3_000_249}
+    assert plain[1]["size"] is None
+    unknown = tables_list(view(), TablesAsked("orders_00001"))
+    assert "<td data-label='Rows'>-</td><td data-label='Files'>-</td><td data-label='Size'>-</td>" in unknown
 
 
 def test_what_a_person_typed_is_text() -> None:

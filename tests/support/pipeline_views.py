@@ -6,6 +6,7 @@ Out: a PipelineView of a pipeline with two sources and every state of a table.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate import config
@@ -15,6 +16,7 @@ from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.capture.status_file import CaptureStatus
 from tidegate.commit_ts import compose
+from tidegate.lake.sizes import SilverSize
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.lake.timeline import STEPS, Timeline
 from tidegate.lake.verified import Verified
@@ -87,7 +89,8 @@ def source(name: str, error: str = "") -> SourceStanding:
 
 def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "shop") -> PipelineView:
     names = [f"shop.orders_{number:05}" for number in range(count)]
-    tables = [table(each) for each in names]
+    sizes = [SilverSize(100_000 - number, number % 9, 3_000_000 + number) for number in range(count)]
+    tables = [replace(table(each), size=size) for each, size in zip(names, sizes, strict=True)]
     if held:
         tables[1:5] = [
             table(names[1], State.HELD, compose(int((NOW - 3600) * 1000))),

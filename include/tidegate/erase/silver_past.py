@@ -27,6 +27,7 @@ from tidegate.lake.control.upkeep import rewrite as rewrite_rows
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import behind
 from tidegate.lake.kept_cuts import kept_rows, needed
+from tidegate.lake.sizes import size_cells
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import rewrite
 
@@ -79,7 +80,8 @@ class SilverPast:
         newest = needed(control.read(self.lake, tables.CUTS))[self.name].newest
         if newest is None:
             raise LakeRefused("no cut names it", where=self.name)
-        row = {**newest, "delta_version": version, "published_at": behind(newest["published_at"])}
+        sizes = size_cells(self.lake.log(self.rows.path).state())
+        row = {**newest, "delta_version": version, "published_at": behind(newest["published_at"]), **sizes}
         control.append(self.lake, tables.CUTS, [row])
         thin = self.pipeline.maintain.thin_cuts_seconds
         counts = rewrite_rows(self.lake, tables.CUTS, lambda rows: kept_rows(rows, now, timedelta(0), thin))

@@ -22,6 +22,7 @@ from tidegate.lake.bronze.log import BronzeFile, BronzeFiles
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
 from tidegate.lake.held import last_states
+from tidegate.lake.sizes import SIZE_COLUMNS, SilverSize, size_of
 from tidegate.segments.segment import NO_SERVER, Server
 from tidegate.standing.shown import LacksSnapshots, goes_on, way_out
 from tidegate.standing.standing import Standing
@@ -66,7 +67,7 @@ class TableStatus:
     way_out: what ends its wait, of a held or a released table. The rest is for a held one: why,
     since when (ISO, UTC), the place of its trouble in its source's log (file "" when there is
     none), the statement ("" if none), the cause (a Cause) as a program reads it, and the class of its
-    error; for others all is "" or 0.
+    error; for others all is "" or 0. size: of the published silver, of every table; None where it isn't known.
     """
 
     table: str
@@ -82,6 +83,7 @@ class TableStatus:
     source: str = ""
     cause: str = ""
     fault: str = ""
+    size: SilverSize | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -138,7 +140,7 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
     """Every table of a cut or a state, by name. lacks_snapshots: as Pipeline says it."""
     newest = cut_ts(lake)
     states = last_states(lake)
-    columns = ["table", "applied_ts", "delta_version"]
+    columns = ["table", "applied_ts", "delta_version", *SIZE_COLUMNS]
     rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=columns)
     cuts = {row["table"]: row for row in rows.to_pylist() if row["table"]}
     statuses = []
@@ -154,6 +156,7 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
                 reason=state.reason if state and (held or state.state is State.SNAPSHOT) else "",
+                size=size_of(cut) if cut is not None else None,
                 **(_told(state, lacks_snapshots) if state is not None else {}),
             )
         )

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(rights.may_read)])
 _readers: Final = PipelineReaders(lake_connection, source_connection)
 Span = Literal["hour", "day", "week"]
+Sort = Literal["trouble", "name", "lag", "verified", "rows", "files", "bytes"]
 TableName = Annotated[str, Query(max_length=400)]
 _NO_PIPELINE: Final = "<p>This DAG is no pipeline's.</p>"
 
@@ -54,7 +55,7 @@ def every_pipeline(user: GetUserDep) -> HTMLResponse:
 def tables_asked(
     q: Annotated[str, Query(max_length=200)] = "",
     state: Annotated[str, Query(max_length=20)] = "",
-    sort: Literal["trouble", "name", "lag", "verified"] = "trouble",
+    sort: Sort = "trouble",
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     span: Span = "hour",
 ) -> TablesAsked:

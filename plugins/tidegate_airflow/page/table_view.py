@@ -13,7 +13,7 @@ from tidegate.commit_ts import time_text
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner
 from tidegate_airflow.page.layout import wide_table
-from tidegate_airflow.page.tables_list import WORDS, rows_text, verified_text, why_text
+from tidegate_airflow.page.tables_list import WORDS, rows_text, size_texts, verified_text, why_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,7 @@ def _facts(view: PipelineView, table: TableStatus) -> str:
         ("State", f"<span class='state {table.state.value}'>{WORDS[table.state]}</span>"),
         ("Complete through", escape(time_text(table.applied_ts))),
         ("Behind", "-" if table.has_ended else escape(age_text(view.standing.seconds_behind(table)))),
+        *zip(("Rows", "Files", "Size"), size_texts(table), strict=True),
         ("Verified", verified_text(known)),
         ("Rows when verified", rows_text(known)),
     ]

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from tidegate.commit_ts import time_text
 from tidegate.tables import State
-from tidegate.text_layout import age_text
+from tidegate.text_layout import age_text, size_text
 from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
@@ -26,8 +26,19 @@ if TYPE_CHECKING:
     from tidegate.pipelines import PipelineView
 
 PAGE_ROWS: Final = 100
-_HEADS: Final = ("Table", "State", "Complete through", "Behind", "Verified", "Rows then", "Why, and what ends it")
-SORTS: Final = ("trouble", "name", "lag", "verified")
+_HEADS: Final = (
+    *("Table", "State", "Complete through", "Behind", "Rows", "Files", "Size"),
+    *("Verified", "Why, and what ends it"),
+)
+SORTS: Final = {
+    "trouble": "trouble first",
+    "name": "name",
+    "lag": "furthest behind",
+    "verified": "verified longest ago",
+    "rows": "most rows",
+    "files": "most files",
+    "bytes": "largest",
+}
 _ORDER: Final = (State.HELD, State.RELEASED, State.SNAPSHOT, State.ACTIVE, State.LEFT, State.DROPPED)
 WORDS: Final = {
     State.ACTIVE: "current",
@@ -81,6 +92,9 @@ def _is_asked(table: TableStatus, asked: TablesAsked) -> bool:
 
 def _key(table: TableStatus, stands: CaptureStanding, view: PipelineView, asked: TablesAsked) -> tuple[float, str]:
     match asked.sort:
+        case "rows" | "files" | "bytes":
+            size = getattr(table.size, asked.sort, None)
+            return 1.0 if size is None else -float(size), table.table
         case "lag":
             return -(stands.seconds_behind(table) or 0.0), table.table
         case "verified":
@@ -94,12 +108,11 @@ def _key(table: TableStatus, stands: CaptureStanding, view: PipelineView, asked:
 def _form(tables: Sequence[TableStatus], asked: TablesAsked) -> str:
     counts = Counter(table.state for table in tables)
     states = [("", "all"), *((state.value, f"{WORDS[state]} ({counts[state]:,})") for state in _ORDER if counts[state])]
-    sorts = {"trouble": "trouble first", "name": "name", "lag": "furthest behind", "verified": "verified longest ago"}
     return (
         "<form method='get' role='search'>"
         f"<label>Name <input type='search' name='q' value='{escape(asked.words, quote=True)}'></label>"
         f"<label>State {_select('state', states, asked.state)}</label>"
-        f"<label>Sort by {_select('sort', [(sort, sorts[sort]) for sort in SORTS], asked.sort)}</label>"
+        f"<label>Sort by {_select('sort', list(SORTS.items()), asked.sort)}</label>"
         f"<input type='hidden' name='span' value='{escape(asked.span, quote=True)}'><button>Show</button></form>"
     )
 
@@ -120,8 +133,8 @@ def _cells(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, c
         f"<span class='state {table.state.value}'>{WORDS[table.state]}</span>",
         escape(time_text(table.applied_ts)) if table.applied_ts else "-",
         "-" if table.has_ended else escape(age_text(stands.seconds_behind(table))),
+        *size_texts(table),
         verified_text(known),
-        rows_text(known),
         f"{why_text(table)}{buttons}",
     )
 
@@ -141,6 +154,17 @@ def verified_text(known: Verified | None) -> str:
 def rows_text(known: Verified | None) -> str:
     """The rows of silver at its verification."""
     return f"{known.rows:,}" if known is not None and known.rows is not None else "-"
+
+
+def size_texts(table: TableStatus) -> tuple[str, str, str]:
+    """Rows, files and bytes of its published silver; "-" where they aren't known."""
+    if (size := table.size) is None:
+        return "-", "-", "-"
+    return (
+        "-" if size.rows is None else f"{size.rows:,}",
+        f"{size.files:,}",
+        size_text(size.bytes).replace(" ", "&nbsp;"),
+    )
 
 
 def why_text(table: TableStatus) -> str:

@@ -42,6 +42,7 @@ from tidegate.errors import SilverForeign, SilverUnlike, Terminal
 from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
 from tidegate.lake.from_bronze import FromBronze
 from tidegate.lake.quiet_tables import quiet_tables
+from tidegate.lake.sizes import size_cells
 from tidegate.limits import SILVER_LISTED_TABLES
 from tidegate.remedy import REFILL, Needs
 from tidegate.standing.causes import Cause, cause_of
@@ -136,13 +137,13 @@ def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> b
 
 
 def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
-    """The marks of silver in a row of control/cuts for this version; by them it is known again."""
+    """The marks and the size of silver in a row of control/cuts for this version; by the marks it is known again."""
     if version == NO_SILVER:
-        return {"silver_id": None, "silver_ts": None}
+        return {"silver_id": None, "silver_ts": None, **size_cells(TableState(""))}
     log = _log(app, name)
     state = log.known if log.known.version >= version else log.state()
     shown = shown_by(log, state, _app_id(app, name), None)
-    return {"silver_id": shown.table_id, "silver_ts": shown.own_ts}
+    return {"silver_id": shown.table_id, "silver_ts": shown.own_ts, **size_cells(state)}
 
 
 def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -173,7 +174,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
         if verdict.unlike is Unlike.FOREIGN:  # what control says of ours stays so, or it would be ours by its id
             continue
         standing = app.states[name]
-        cells = {"silver_id": shown.table_id or None, "silver_ts": shown.own_ts}
+        cells = {"silver_id": shown.table_id or None, "silver_ts": shown.own_ts, **size_cells(_log(app, name).known)}
         rows.append(
             {"cut_ts": app.cut_ts, "table": name, "delta_version": shown.version, "applied_ts": standing.applied_ts}
             | {"state": standing.state, "published_at": now, **cells}

@@ -1,0 +1,70 @@
+"""How large silver is, as its published row says it: no Spark, only logs, and none of silver's is read for a page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_jobs.window.window import TableWindow, Window
+from tests.spark_jobs.window.test_silver_guard import PATH, begun
+from tests.support.steps import publish
+from tidegate import tables
+from tidegate.delta.actions import add
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.state import TableState
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.sizes import SIZE_COLUMNS, SilverSize, size_cells, size_of
+from tidegate.lake.status import table_statuses
+from tidegate.tables import State
+
+
+def file(path: str, rows: int | None, size: int, dead: int = 0) -> dict[str, object]:
+    vector = {"storageType": "i", "pathOrInlineDv": path, "sizeInBytes": 1, "cardinality": dead}
+    body: dict[str, object] = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 1}
+    body |= {"stats": json.dumps({"numRecords": rows})} if rows is not None else {}
+    return body | ({"deletionVector": vector} if dead else {})
+
+
+def state_of(*files: dict[str, object]) -> TableState:
+    return TableState("t", 1, {(str(each["path"]), ""): LiveFile(each) for each in files})
+
+
+def test_rows_are_those_that_a_reader_counts() -> None:
+    cells = size_cells(state_of(file("a", 10, 500), file("b", 7, 300, dead=2)))
+    assert size_of(cells) == SilverSize(15, 2, 800)
+    assert size_of(size_cells(state_of(file("a", 10, 500), file("b", None, 300)))) == SilverSize(None, 2, 800)
+    assert size_of(size_cells(state_of())) == SilverSize(0, 0, 0)
+    assert size_of(size_cells(TableState("t"))) is None, "there is no table"
+    assert size_of({"table": "d.t"}) is None, "as an older release wrote it"
+
+
+def test_apply_publishes_a_tables_size_and_a_page_reads_no_silver(tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    app_id = tables.app_id("shop", "d.t")
+    adds = [add(file(name, 10, 500), data_change=True) for name in "ab"]
+    version = log.commit(log.state(), Change(adds, "UPSERT", {app_id: 200})).version
+    window = Window(app.cut_ts, 200, [])
+    window.taking.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=app.cut_ts)
+    publish(app, window, versions={"d.t": version})
+    (tmp_path / PATH).rename(tmp_path / "away")
+    (status,) = table_statuses(LakeFiles(str(tmp_path)))
+    assert status.size == SilverSize(20, 2, 1000)
+
+
+def test_an_older_lakes_table_has_no_size_until_it_is_published_again(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    names = [field for field in tables.CUTS.schema if field.name not in SIZE_COLUMNS]
+    older = replace(tables.CUTS, schema=pa.schema(names))
+    row = {"cut_ts": 10, "table": "d.t", "delta_version": 7, "applied_ts": 10, "state": State.ACTIVE}
+    row["published_at"] = datetime.now(UTC)
+    control.append(lake, older, [row])
+    assert [status.size for status in table_statuses(LakeFiles(str(tmp_path)))] == [None]
+    sizes = dict(zip(SIZE_COLUMNS, (5, 1, 90), strict=True))
+    control.append(LakeFiles(str(tmp_path)), tables.CUTS, [{**row, **sizes, "cut_ts": 20}])
+    assert [status.size for status in table_statuses(LakeFiles(str(tmp_path)))] == [SilverSize(5, 1, 90)]
