@@ -1,8 +1,8 @@
 """`tidegate check PIPELINE`: can it run, and which tables will wait; before the first capture, or any time after.
 
 In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise.
-Out: a line per finding on stdout, or JSON; exit code 1 when something is refused or a table will be held, 75 when a
-     source or the lake could not be asked. Nothing is changed at the sources.
+Out: a line per finding on stdout, then what is to be pasted at a server; or JSON; exit code 1 when something is refused
+     or a table will be held, 75 when a source or the lake could not be asked. Nothing is changed at the sources.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def check(
     else:
         for line in examination.lines:
             print("\n".join(paragraph("", line.shown(loaded.sources), indent="  ")[1:]).lstrip())
+        for name, what in examination.to_run.items():
+            print("\n".join(what.lines("the server" if len(loaded.sources) == 1 else f"the server of source {name}")))
     bad = examination.has(SourceVerdict.REFUSED) or examination.has(SourceVerdict.HELD)
     raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if examination.has(SourceVerdict.UNKNOWN) else 0)
 

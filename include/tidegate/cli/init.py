@@ -4,7 +4,8 @@ In:  the answers of a person, or options; AIRFLOW_CONN_<ID> where it is set alre
 Out: <pipeline>.yaml in the folder of pipeline files; what `tidegate check` says of it; the statements that an
      administrator must run at the server. `connection` prints the connection as JSON, for the environment or Airflow.
 
-The password is asked for without echo. It comes into this process alone: no file, no argument, no output of `init`.
+The password is asked for without echo, once. No argument and no output of `init` has it. A file has it if the person
+says so: one that nobody else can read, as ~/.my.cnf.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
-import textwrap
 from collections import Counter
 from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ import typer
 from tidegate import config, pipelines
 from tidegate.connections import from_environment, variable
 from tidegate.errors import UsageError
-from tidegate.home import EXIT_OK, PIPELINES_ENV
+from tidegate.home import EXIT_OK, PIPELINES_ENV, state_folder
 from tidegate.limits import CHECK_ANSWER_SECONDS
 from tidegate.text_layout import counted
 
@@ -71,10 +72,8 @@ def init(
         check(str(file))
     except typer.Exit as ended:
         code = ended.exit_code
-    if server.needed:
-        typer.echo("\nAn administrator runs this at the server:\n")
-        typer.echo(textwrap.indent("\n".join(server.needed), "  "))
-    typer.echo(_next_steps(pipeline, conn_id, asked=asked))
+    kept = _keep(conn_id, os.environ[variable(conn_id)]) if asked else None
+    typer.echo(_next_steps(pipeline, conn_id, kept, asked=asked))
     raise typer.Exit(code)
 
 
@@ -137,6 +136,24 @@ def _ask_connection() -> str:
     return text
 
 
+def _keep(conn_id: str, text: str) -> Path | None:
+    """The file with the connection, if the person wants one: then nobody types the password again. text: its JSON."""
+    folder = state_folder() / "connections"
+    file = folder / f"{conn_id}.json"
+    asks = f"\nKeep the connection, with its password, in {file}? You alone can read it"
+    try:
+        if not typer.confirm(asks, default=True):
+            return None
+    except typer.Abort:  # no more answers: the pipeline file is there, and nobody asked for this one
+        return None
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = folder / f".{conn_id}.{os.getpid()}"
+    part.touch(mode=0o600, exist_ok=False)
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
+    return file
+
+
 def _port(text: str) -> int:
     """Raises BadParameter, after which it is asked for again."""
     if not text.isdecimal() or not 0 < int(text) < 1 << 16:
@@ -146,14 +163,11 @@ def _port(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The facts of a server. account: ours, as in a GRANT. tables: the ones shown to us. needed: statements for
-    an administrator.
-    """
+    """The facts of a server. account: ours, as in a GRANT. tables: the ones shown to us."""
 
     flavour: config.Flavour
     account: str
     tables: list[Name]
-    needed: list[str]
 
     def patterns_of(self, text: str) -> list[str]:
         """The patterns of an answer. Raises UsageError for an invalid one, and if no table matches."""
@@ -174,29 +188,31 @@ class _Server:
 
 
 def _look(info: ConnectionInfo) -> _Server:
-    """Raises UsageError if the server shows us no table."""
+    """Raises UsageError if the server shows us no table, SourceRefused for a TiDB."""
     from tidegate.mysql.catalog import BASE_TABLES, NAMES, asked_by, names_of, names_there, rows_of
     from tidegate.mysql.connection import connect
-    from tidegate.mysql.paste import statements
+    from tidegate.mysql.managed import Service
+    from tidegate.mysql.preflight import tidb_refusal
     from tidegate.mysql.server_facts import read_facts
     from tidegate.mysql.snapshot_grants import marks_of
     from tidegate.tables import WATERMARK_DATABASE
 
     with closing(connect(info, read_timeout=CHECK_ANSWER_SECONDS)) as opened, opened.cursor() as cursor:
         facts = read_facts(opened, info)
+        if facts.managed.service is Service.TIDB:
+            raise tidb_refusal(facts)
         own = {*config.OWN_DATABASES, WATERMARK_DATABASE}
         names = [name for name in names_there(asked_by(cursor)) if name[0].lower() not in own]
         tables = sorted(names_of(rows_of(asked_by(cursor), NAMES, names, where=BASE_TABLES)))
-        account, writes_marks = marks_of(cursor)
-        needed = statements(facts, account, writes_marks=writes_marks)
-    typer.echo(f"The server is {facts.flavour} {facts.version}.")
+        account, _ = marks_of(cursor)
+    typer.echo(f"The server is {facts.flavour} {facts.version}{facts.managed}.")
     if not tables:
         raise UsageError(
             "the server shows this account no table",
             where=info.where,
             remedy=f"make the tables first, or run there: GRANT SELECT ON *.* TO {account}",
         )
-    return _Server(facts.flavour, account, tables, needed)
+    return _Server(facts.flavour, account, tables)
 
 
 def _ask_tables(server: _Server) -> list[str]:
@@ -237,15 +253,14 @@ def _yaml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _next_steps(pipeline: str, conn_id: str, *, asked: bool) -> str:
+def _next_steps(pipeline: str, conn_id: str, kept: Path | None, *, asked: bool) -> str:
     name = variable(conn_id)
     tidegate = _as_called()
-    keep = (
-        f'  export {name}="$({tidegate} connection)"   # in each terminal; or Airflow: Admin > Connections, {conn_id}\n'
-    )
+    value = f"cat {shlex.quote(str(kept))}" if kept else f"{tidegate} connection"
+    keep_it = f'  export {name}="$({value})"   # in each terminal; or Airflow: Admin > Connections, {conn_id}\n'
     return (
         "\nTo go on:\n\n"
-        + (keep if asked else "")
+        + (keep_it if asked else "")
         + f"  {tidegate} check {pipeline}    # again, until nothing is refused\n"
         + f"  {tidegate} up {pipeline}       # Airflow on this computer; your own: docs/how-to/own-airflow.md\n"
         + f"  {tidegate} status {pipeline}   # the lag, and the tables that wait"

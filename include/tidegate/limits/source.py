@@ -34,6 +34,10 @@ CATALOG_TABLES_MAX: Final = 900
 # So many tables are asked for by their names when a schema is read; of more the whole of their databases is.
 SCHEMA_NAMED_TABLES_MAX: Final = 1000
 
+# --- a cloud's server -----------------------------------------------------------------------------
+# A person is told to keep binlog files so long: the most that RDS for MySQL takes.
+BINLOG_KEPT_HOURS: Final = 168
+
 # --- clocks, answers, first starts ----------------------------------------------------------------
 # How much later than the source's clock, as capture knows it, a transaction may say that it was written.
 CLOCK_SLACK_SECONDS: Final = 2

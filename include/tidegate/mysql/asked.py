@@ -29,13 +29,14 @@ from tidegate.limits import (
 )
 from tidegate.mysql.catalog import BASE_TABLES, NAMES, Ask, Name, asked_by, names_of, names_there, rows_of
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.managed import read_managed
 from tidegate.mysql.retention import RetentionWatch, purge_rules
 from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
 from tidegate.mysql.server_facts import current_position, read_binary_logs, read_clock_ms
 
 _PURGING: Final = (
     "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'binlog_expire_logs_auto_purge',"
-    " 'expire_logs_days', 'max_binlog_total_size')"
+    " 'expire_logs_days', 'max_binlog_total_size', 'version', 'aurora_version', 'basedir', 'datadir')"
 )
 _BINLOG_OFF: Final = "its binlog is off (log_bin): what changes now is in no log, and silver doesn't get it"
 
@@ -58,8 +59,8 @@ class Seldom:
         try:
             if self._watch is None:
                 cursor.execute(_PURGING)
-                rules = purge_rules({str(name).lower(): str(value) for name, value in cursor.fetchall()})
-                self._watch = RetentionWatch("", rules, 0)
+                variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+                self._watch = RetentionWatch("", purge_rules(variables, read_managed(cursor, variables)), 0)
             self.binlogs = self._watch.measured(read_binary_logs(cursor))
         except pymysql.err.MySQLError as error:
             if meaning_of(error.args[0]) not in (ErrorMeaning.NOT_GRANTED, ErrorMeaning.REFUSED):

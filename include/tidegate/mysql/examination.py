@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pymysql
 
-from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMarks, SnapshotMode, Start, near_table
+from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMode, Start, near_table
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.files import LakeFiles
@@ -31,11 +31,11 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
 from tidegate.mysql.idle_rules import idle_patterns, idle_rules
 from tidegate.mysql.other_hosts import about
-from tidegate.mysql.paste import marks_grant
+from tidegate.mysql.paste import ToRun, marks_grant
 from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
-from tidegate.mysql.snapshot_grants import marks_of, may_lock
+from tidegate.mysql.snapshot_grants import marks_of, may_lock, run_there, unmarked
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.mysql.unfit_modes import unfit_mode
@@ -84,16 +84,18 @@ class Line:
 
 @dataclass(slots=True)
 class Examination:
-    """All findings, in the order of the questions."""
+    """All findings, in the order of the questions. to_run: by source, commands to be pasted there."""
 
     pipeline: str
     lines: list[Line] = field(default_factory=list)
+    to_run: dict[str, ToRun] = field(default_factory=dict)
 
     def has(self, verdict: SourceVerdict) -> bool:
         return any(line.verdict is verdict for line in self.lines)
 
     def to_json(self) -> dict[str, Any]:
-        return {"pipeline": self.pipeline, "findings": [asdict(line) for line in self.lines]}
+        cells = asdict(self)
+        return {"pipeline": self.pipeline, "findings": cells["lines"], "to_run": cells["to_run"]}
 
 
 def examine(
@@ -120,6 +122,7 @@ def examine(
             examination.lines += _source_lines(pipeline, name, lake, hosts, known)
         except TidegateError as error:
             examination.lines += [failed(name, error)] * (str(error) != of_lake)
+    examination.to_run = {name: source.to_run for name, source in known.items() if source.to_run}
     examination.lines += _mixed(pipeline, known)
     if known.keys() == pipeline.sources.keys():
         versions = [version for source in known.values() for version in source.versions]
@@ -198,6 +201,7 @@ class _Source:
     info: ConnectionInfo
     connection: Any
     facts: SourceFacts = field(init=False)
+    to_run: ToRun = field(init=False, default=ToRun())
     versions: list[TableVersion] = field(init=False, default_factory=list)
     idle: set[str] = field(init=False, default_factory=set)  # patterns of include without a table here
     shown: list[tuple[str, str]] = field(init=False, default_factory=list)
@@ -208,7 +212,9 @@ class _Source:
 
     def lines(self) -> Iterator[Line]:
         facts = self.facts = read_facts(self.connection, self.info)
-        yield self._line(SourceVerdict.NOTE, f"the server is {facts.version} at {facts.where}")
+        yield self._line(SourceVerdict.NOTE, f"the server is {facts.version} at {facts.where}{facts.managed}")
+        with self.connection.cursor() as cursor:
+            self.to_run = run_there(cursor, facts, self.pipeline, self.name)
         refused = False
         for finding in findings(facts, SourceDemands.of(self.pipeline, self.name)):
             refused = refused or finding.level is Level.REFUSE
@@ -340,15 +346,8 @@ class _Source:
         with self.connection.cursor() as cursor:
             account, writes = marks_of(cursor)
         grants = f"run there: {marks_grant(account)}"
-        why = ""
-        if self.pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:
-            why = "snapshot.marks is unlogged"
-        elif facts.is_read_only:
-            why = "the server is read-only"
-        elif (facts.replications or facts.may_replicate) and facts.gives_gtids:
-            why = f"the server {'is' if facts.replications else 'may be'} a replica: its own GTID would end replication"
-        elif not writes:
-            why = f"the account has no grant of its own to write {WATERMARK} ({grants})"
+        ours = "" if writes else f"the account has no grant of its own to write {WATERMARK} ({grants})"
+        why = unmarked(self.pipeline, facts) or ours
         if not why:
             return
         if facts.flavour is Flavour.MYSQL and not facts.on("gtid_mode"):

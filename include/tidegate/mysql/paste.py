@@ -1,7 +1,8 @@
 """The statements that prepare a server for a pipeline, for an administrator to paste.
 
 In:  the facts of a server, and the account that tidegate logs in as.
-Out: SQL lines; none where nothing is missing. Comments among them say what SQL can't do.
+Out: SQL lines; none where nothing is missing. Comments among them say what SQL can't do. A cloud's
+     settings are commands for a shell, apart from the SQL.
 
 Each statement is the remedy of a rule of mysql/preflight.py, in the order in which the server takes
 them.
@@ -10,11 +11,15 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from tidegate.config import Flavour
-from tidegate.mysql.preflight import missing_privileges
+from tidegate.limits import BINLOG_KEPT_HOURS
+from tidegate.mysql.managed import Service
+from tidegate.mysql.preflight import keeps_no_log, missing_privileges
 from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.service_commands import KEEP_BINLOG, Setting, commands, page_of
 from tidegate.mysql.unlogged_columns import computing_grant
 from tidegate.tables import WATERMARK_DATABASE
 
@@ -28,14 +33,49 @@ _GTIDS: Final = (
 )
 _MODES: Final = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _BINLOG_OFF: Final = "-- The server writes no binlog: start it with --log-bin, then run this again."
-_MANAGED: Final = "-- A managed server refuses SET: change these in its parameter group, or its flags."
+
+
+@dataclass(frozen=True, slots=True)
+class ToRun:
+    """shell: commands of a cloud's own tool, page: where they are explained. sql: for an administrator."""
+
+    shell: tuple[str, ...] = ()
+    sql: tuple[str, ...] = ()
+    page: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.shell or self.sql)
+
+    def lines(self, of: str = "the server") -> list[str]:
+        """Text to be shown uncut: each command stands on a line of its own."""
+        shown = list[str]()
+        if self.shell:
+            shown += [
+                "",
+                f"The owner of {of} runs this in a shell, with names for the words in capitals ({self.page}):",
+            ]
+            shown += ["", *(f"  {line}" for line in self.shell)]
+        if self.sql:
+            shown += ["", f"An administrator runs this at {of}:", "", *(f"  {line}" for line in self.sql)]
+        return shown
+
+
+def to_run(facts: SourceFacts, account: str, *, writes_marks: bool, gtids: bool = True) -> ToRun:
+    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already, or needn't. gtids: whether
+    the pipeline needs them.
+    """
+    service = facts.managed.service
+    grants = tuple(_grants(facts, account, writes_marks=writes_marks))
+    if service in (Service.OWN, Service.TIDB):
+        return ToRun(sql=(*_settings(facts, gtids=gtids), *grants))
+    shell = commands(facts.managed, _wanted(facts, gtids=gtids), logs=facts.on("log_bin"))
+    keep = (f"{KEEP_BINLOG};",) if facts.managed.is_amazon and not facts.managed.binlog_hours else ()
+    return ToRun(tuple(shell), (*keep, *grants), page_of(service))
 
 
 def statements(facts: SourceFacts, account: str, *, writes_marks: bool) -> list[str]:
-    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already."""
-    settings = list(_settings(facts))
-    grants = list(_grants(facts, account, writes_marks=writes_marks))
-    return [*([_MANAGED, *settings] if settings else []), *grants]
+    """The SQL of to_run."""
+    return list(to_run(facts, account, writes_marks=writes_marks).sql)
 
 
 def account_of(current_user: str) -> str:
@@ -47,15 +87,32 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _settings(facts: SourceFacts) -> Iterator[str]:
+def _differing(facts: SourceFacts) -> list[Setting]:
+    """The settings with other values. A setting unknown to the server is never asked for."""
+    wanted = [("binlog_format", "ROW"), ("binlog_row_metadata", "FULL")]
+    if facts.variables.get("binlog_row_image", "FULL").upper() not in ("FULL", "FULL_NODUP"):
+        wanted.append(("binlog_row_image", "FULL"))
+    return [(name, value) for name, value in wanted if facts.variables.get(name, value).upper() != value]
+
+
+def _wanted(facts: SourceFacts, *, gtids: bool) -> list[Setting]:
+    """All settings to be changed at a cloud's server."""
+    wanted = _differing(facts)
+    if gtids and facts.flavour is Flavour.MYSQL and facts.variables.get("gtid_mode", "OFF").upper() != "ON":
+        if facts.variables.get("enforce_gtid_consistency", "OFF").upper() != "ON":
+            wanted.append(("enforce_gtid_consistency", "ON"))
+        wanted.append(("gtid_mode", "ON"))
+    if facts.managed.service in (Service.CLOUD_SQL, Service.AZURE) and keeps_no_log(facts):
+        wanted.append(("binlog_expire_logs_seconds", str(BINLOG_KEPT_HOURS * 3600)))
+    return wanted
+
+
+def _settings(facts: SourceFacts, *, gtids: bool) -> Iterator[str]:
     if not facts.on("log_bin"):
         yield _BINLOG_OFF
     # MariaDB forgets SET GLOBAL at its next start.
     lasting = "SET PERSIST" if facts.flavour is Flavour.MYSQL else "SET GLOBAL"
-    wanted = [("binlog_format", "ROW"), ("binlog_row_metadata", "FULL")]
-    if facts.variables.get("binlog_row_image", "FULL").upper() not in ("FULL", "FULL_NODUP"):
-        wanted.append(("binlog_row_image", "FULL"))
-    differs = [(name, value) for name, value in wanted if facts.variables.get(name, value).upper() != value]
+    differs = _differing(facts)
     for name, value in differs:
         yield f"{lasting} {name} = {value};"
     if differs and facts.flavour is Flavour.MARIADB:
@@ -63,7 +120,7 @@ def _settings(facts: SourceFacts) -> Iterator[str]:
     if differs:
         yield "-- Sessions that are open keep the old value: let the applications connect again."
     mode = facts.variables.get("gtid_mode", "OFF").upper()
-    if facts.flavour is Flavour.MYSQL and mode != "ON":
+    if gtids and facts.flavour is Flavour.MYSQL and mode != "ON":
         yield from _GTIDS if mode not in _MODES[1:] else _GTIDS[2 + _MODES.index(mode) :]
 
 

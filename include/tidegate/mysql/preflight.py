@@ -18,8 +18,10 @@ from typing import Final
 
 from tidegate.config import DumpMode, Flavour, Pipeline, Tables
 from tidegate.errors import SourceRefused
-from tidegate.limits import HAND_OVER_SECONDS
+from tidegate.limits import BINLOG_KEPT_HOURS, HAND_OVER_SECONDS
+from tidegate.mysql.managed import Service
 from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.service_commands import KEEP_BINLOG, command_of
 
 # Whether commits wait for a replica's reply, in MySQL since 8.0.26, and before and in MariaDB.
 _SEMI_SYNC: Final = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
@@ -76,8 +78,9 @@ def preflight(facts: SourceFacts, wanted: SourceDemands) -> list[str]:
 
 
 def findings(facts: SourceFacts, wanted: SourceDemands) -> list[Finding]:
-    """All that the rules say, refusals first, worst first."""
-    unsorted = [finding for rule in RULES for finding in rule(facts, wanted)]
+    """All that the rules say, refusals first, worst first. A TiDB gets one refusal: it is no source of this kind."""
+    rules = (_tidb,) if facts.managed.service is Service.TIDB else RULES
+    unsorted = [finding for rule in rules for finding in rule(facts, wanted)]
     return sorted(unsorted, key=lambda finding: finding.level is not Level.REFUSE)
 
 
@@ -87,6 +90,21 @@ def _refuse(what: str, remedy: str) -> Finding:
 
 def _caution(what: str, remedy: str) -> Finding:
     return Finding(Level.CAUTION, what, remedy)
+
+
+def tidb_refusal(facts: SourceFacts) -> SourceRefused:
+    """For callers with a TiDB in the place of a MySQL."""
+    return SourceRefused(
+        f"the server is TiDB ({facts.version}), and no replica can read its log",
+        where=facts.where,
+        remedy="let a changefeed of TiCDC write files (flavour: ticdc, docs/ticdc.md), or a TiDB up to 8.3 its binlog"
+        " to a Pump (flavour: tidb, docs/tidb.md)",
+    )
+
+
+def _tidb(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
+    error = tidb_refusal(facts)
+    yield _refuse(error.what, str(error.remedy))
 
 
 def _flavour(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
@@ -107,7 +125,8 @@ def _binlog(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     for variable, value, remedy, missing in needed:
         setting = facts.variables.get(variable, missing)
         if setting.upper() != value:
-            yield _refuse(f"{variable} is {setting}, not {value}", remedy)
+            at_service = command_of(facts.managed, variable, value, logs=facts.on("log_bin"))
+            yield _refuse(f"{variable} is {setting}, not {value}", at_service or remedy)
 
 
 def missing_privileges(facts: SourceFacts) -> list[str]:
@@ -234,7 +253,30 @@ def _row_image(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     if image not in ("FULL", "FULL_NODUP"):
         yield _caution(
             f"binlog_row_image is {image}: an update that doesn't log all it leaves in a row stops its table",
-            "SET GLOBAL binlog_row_image = FULL, and end sessions older than that",
+            command_of(facts.managed, "binlog_row_image", "FULL")
+            or "SET GLOBAL binlog_row_image = FULL, and end sessions older than that",
+        )
+
+
+def keeps_no_log(facts: SourceFacts) -> bool:
+    """True if a service may remove a binlog file as soon as it likes. A server of one's own keeps all then."""
+    if facts.managed.is_amazon:
+        return facts.managed.binlog_hours == 0
+    return facts.managed.service is Service.AZURE and facts.number("binlog_expire_logs_seconds") == 0
+
+
+def _kept(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
+    """Nobody can read the rows of a purged file any more."""
+    service, setting = facts.managed.service, "binlog_expire_logs_seconds"
+    command = command_of(facts.managed, setting, str(BINLOG_KEPT_HOURS * 3600))
+    remedy = f"`{KEEP_BINLOG}`" if facts.managed.is_amazon else command
+    if keeps_no_log(facts):
+        yield _caution(f"{service} may remove binlog files at once: while capture is down, changes get lost", remedy)
+    elif facts.managed.is_amazon and facts.managed.binlog_hours is None:
+        yield _caution(
+            f"this account can't see how long {service} keeps binlog files (mysql.rds_configuration)",
+            f"GRANT SELECT ON mysql.rds_configuration TO {facts.account}, or look there: `CALL"
+            f" mysql.rds_show_configuration`; and {remedy}",
         )
 
 
@@ -300,6 +342,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _fragments,
     _names,
     _row_image,
+    _kept,
     _modes,
     _semi_sync,
 )

@@ -20,6 +20,7 @@ from typing import Final
 from tidegate.capture.purging import SETTINGS, Binlogs, PurgeRules, forecast
 from tidegate.capture.source import Retention
 from tidegate.limits import RETENTION_TOLD_SECONDS
+from tidegate.mysql.managed import ONES_OWN, Managed
 from tidegate.text_layout import counted
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,12 @@ BinaryLogs = Sequence[tuple[str, int]]
 _SECONDS_PER_DAY: Final = 86400.0
 
 
-def purge_rules(variables: Mapping[str, str]) -> PurgeRules:
-    """From SHOW GLOBAL VARIABLES, of any age of either server (names in lower case)."""
+def purge_rules(variables: Mapping[str, str], managed: Managed = ONES_OWN) -> PurgeRules:
+    """From SHOW GLOBAL VARIABLES, of any age of either server (names in lower case). Amazon's services go by hours of
+    their own alone.
+    """
+    if managed.binlog_hours is not None:
+        return PurgeRules(managed.binlog_hours * 3600.0, None)
 
     def number(name: str) -> float:
         return float(variables.get(name) or 0)

@@ -46,7 +46,7 @@ class SecondConnection:
         self._clock = clock
         self.clock_ms()
         alert_seconds = pipeline.capture.retention_alert_hours * 3600
-        self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables), alert_seconds)
+        self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables, self.facts.managed), alert_seconds)
         self._retention: Retention | None = None
         self._look_at = time.monotonic()
 

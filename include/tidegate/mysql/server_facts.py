@@ -20,6 +20,7 @@ from pymysql.constants import ER
 from tidegate.config import Flavour
 from tidegate.mysql.cluster import check_in_cluster, in_galera, in_group, read_cut_off
 from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.mysql.managed import ONES_OWN, Managed, read_managed
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.segments.segment import Server
 
@@ -64,7 +65,8 @@ class SourceFacts:
 
     variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
     grants don't let us look (hides_replications). binlog_do_dbs, binlog_ignore_dbs: the only logged databases, and the
-    unlogged ones. cut_off: why nothing comes to it from its cluster any more, as to others of its nodes.
+    unlogged ones. cut_off: why nothing comes to it from its cluster any more, as to others of its nodes. managed: the
+    service that runs it.
     """
 
     where: str
@@ -85,6 +87,7 @@ class SourceFacts:
     hides_replications: bool = False
     semi_sync_replicas: int = 0
     cut_off: str = ""
+    managed: Managed = ONES_OWN
 
     def value(self, *names: str) -> str:
         """The first of these variables that the server has, "" when it has none: servers rename them."""
@@ -254,6 +257,7 @@ def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         hides_replications=hidden,
         semi_sync_replicas=_semi_sync_replicas(cursor),
         cut_off=read_cut_off(cursor, variables),
+        managed=read_managed(cursor, variables),
     )
 
 

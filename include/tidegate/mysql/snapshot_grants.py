@@ -1,7 +1,7 @@
 """Rights of tidegate's account that snapshots need, and others don't.
 
 In:  a cursor of the account; the facts of its server.
-Out: whether it may write marks; whether it may lock the tables of a database.
+Out: whether it may write marks, and reasons against marks; whether it may lock the tables of a database.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from tidegate.config import Flavour
-from tidegate.mysql.paste import account_of
+from tidegate.config import DumpMode, Flavour, Pipeline, SnapshotMarks, SnapshotMode
+from tidegate.mysql.managed import Service
+from tidegate.mysql.paste import ToRun, account_of, to_run
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.tables import WATERMARK_DATABASE
 
@@ -31,6 +32,26 @@ def marks_of(cursor: Any) -> tuple[str, bool]:
     grantee = "@".join(f"'{part}'" for part in user.rsplit("@", 1))  # information_schema escapes nothing in it
     cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
     return account_of(user), cursor.fetchone() is not None
+
+
+def unmarked(pipeline: Pipeline, facts: SourceFacts) -> str:
+    """The reason against marks at this server, whatever its account may; "" without one."""
+    if pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:
+        return "snapshot.marks is unlogged"
+    if facts.is_read_only:
+        return "the server is read-only"
+    if (facts.replications or facts.may_replicate) and facts.gives_gtids:
+        return f"the server {'is' if facts.replications else 'may be'} a replica: its own GTID would end replication"
+    return ""
+
+
+def run_there(cursor: Any, facts: SourceFacts, pipeline: Pipeline, source: str) -> ToRun:
+    """An administrator's part: after it the pipeline can use the server as this source."""
+    if facts.managed.service is Service.TIDB:
+        return ToRun()
+    account, writes = marks_of(cursor)
+    writes = writes or pipeline.snapshot.mode is SnapshotMode.MANUAL or bool(unmarked(pipeline, facts))
+    return to_run(facts, account, writes_marks=writes, gtids=pipeline.server(source).dump is DumpMode.GTID)
 
 
 def may_lock(facts: SourceFacts, database: str) -> bool:

@@ -16,6 +16,7 @@ from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.limits import PUMP_HEARTBEAT_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.examination import Line, SourceVerdict
+from tidegate.mysql.paste import account_of
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
 from tidegate.pump.node import SERVING, Node, NodeState, key_of
@@ -49,8 +50,18 @@ def sql_lines(source: str, sql: ConnectionInfo) -> Iterator[Line]:
     finally:
         clock.close()
     yield Line(source, SourceVerdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
-    History(sql).jobs_at(0)
+    try:
+        History(sql).jobs_at(0)
+    except SourceRefused as error:
+        remedy = f"run there: {'; '.join(tidb_grants(account_of(f'{sql.user}@%')))}"
+        raise SourceRefused(error.what, where=error.where, remedy=remedy) from error
     yield Line(source, SourceVerdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
+
+
+def tidb_grants(account: str) -> list[str]:
+    """For an account, quoted: timestamps need no grant."""
+    tables = ("mysql.tidb_ddl_history", "mysql.tidb")
+    return [f"GRANT SELECT ON {table} TO {account}" for table in tables]
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:

@@ -7,6 +7,7 @@ Out: a pipeline file; after the statements that init printed were run, `tidegate
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from tests.support.own_server import own_server_or_skip
 from tidegate import config
 from tidegate.cli.main import app as command_line
-from tidegate.home import EXIT_ERROR, EXIT_OK, PIPELINES_ENV
+from tidegate.home import EXIT_ERROR, EXIT_OK, HOME_ENV, PIPELINES_ENV
 from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
@@ -51,6 +52,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "pipelines"
     monkeypatch.setenv(PIPELINES_ENV, str(folder))
+    monkeypatch.setenv(HOME_ENV, str(tmp_path / "home"))
     monkeypatch.delenv("AIRFLOW_CONN_P_DB", raising=False)
     return folder
 
@@ -72,7 +74,7 @@ def test_what_init_prints_is_all_that_the_server_needs(
     assert pipeline.tables.keeps("shop", "orders")
     assert pipeline.tables.keeps("other+1,one", "t")
 
-    printed = done.output.split("An administrator runs this at the server:\n")[1].split("\nTo go on:")[0]
+    printed = done.output.split("An administrator runs this at the server:\n")[1].split("\nKeep the")[0]
     for statement in filter(None, (line.split("-- ")[0].strip() for line in printed.splitlines())):
         server.query(statement)
 
@@ -95,6 +97,46 @@ def test_what_init_prints_is_all_that_the_server_needs(
     refused = _run("init", "p", answers=[])
     assert refused.exit_code != EXIT_OK
     assert "already" in str(refused.exception)
+
+
+def test_the_password_is_asked_for_once_and_kept_where_nobody_else_reads_it(
+    server: Server, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`init` asked, forgot it, and told the person to be asked again by `tidegate connection`."""
+    answers = [server.host, str(server.port), "asked", _PASSWORD, "", ""]
+    done = _run("init", "p", "--lake", str(tmp_path / "lake"), answers=answers)
+    file = tmp_path / "home" / ".tidegate" / "connections" / "p_db.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert _PASSWORD not in done.output
+    (export,) = [line.partition("   #")[0].strip() for line in done.output.splitlines() if "export " in line]
+    monkeypatch.delenv("AIRFLOW_CONN_P_DB")
+    shown = subprocess.run(["sh", "-c", f'{export}; printf %s "$AIRFLOW_CONN_P_DB"'], capture_output=True, check=True)
+    assert json.loads(shown.stdout)["password"] == _PASSWORD
+
+    (folder / "p.yaml").unlink()
+    again = _run("init", "p", "--lake", str(tmp_path / "lake"), answers=[*answers[:5], "n"])
+    assert ' connection)"   # in each terminal' in again.output, "who wants no file is told the other way"
+
+
+def test_a_server_of_amazons_is_told_its_parameter_group_and_its_procedure(
+    server: Server, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real server with RDS' own table in it, which is how RDS is known."""
+    server.query("CREATE TABLE mysql.rds_configuration (name VARCHAR(100) PRIMARY KEY, value VARCHAR(100), d TEXT)")
+    server.query("INSERT INTO mysql.rds_configuration VALUES ('binlog retention hours', NULL, '')")
+    server.query("GRANT SELECT ON mysql.rds_configuration TO 'asked'@'%'")
+    answers = [server.host, str(server.port), "asked", _PASSWORD, "", "n"]
+    done = _run("init", "p", "--lake", str(tmp_path / "lake"), answers=answers)
+    assert ", Amazon RDS." in done.output
+    assert "SET GLOBAL" not in done.output
+    assert "SET PERSIST" not in done.output
+    assert "\n  CALL mysql.rds_set_configuration('binlog retention hours', 168);\n" in done.output
+    assert "\n  aws rds modify-db-parameter-group --db-parameter-group-name GROUP --parameters " in done.output
+    server.query("UPDATE mysql.rds_configuration SET value = '72'")
+    found = json.loads(_run("check", "p", "--json", answers=[]).output)
+    assert not any("remove binlog" in line["text"] for line in found["findings"])
+    assert not any("rds_set" in line for line in found["to_run"]["main"]["sql"])
 
 
 def test_tables_that_no_pattern_names_are_asked_for_again_and_leave_no_file(
