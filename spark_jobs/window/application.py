@@ -10,6 +10,7 @@ silver's transactions.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 from spark_jobs.window.handles import Handles
@@ -96,6 +97,18 @@ class Application(Handles):
         self.record_states(states, (self.positions.caught_up_id, self.positions.publications(window)))
 
     def record_states(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> None:
-        """Append table_states events, with the noted ones; earlier events of others count first."""
-        if not self.positions.record(states, app_transaction):
+        """Append table_states events, with the noted ones; earlier events of others count first.
+
+        They come behind what their snapshots' readers told so far, though by a clock ahead of ours: whether a wave was
+        read, or taken, before a hold is asked later.
+        """
+        if not self.positions.record(states, app_transaction, self._told_at):
             self.refresh()
+
+    def _told_at(self) -> dict[str, datetime]:
+        """Per logical table the latest time of an event of its going snapshots."""
+        newest = dict[str, datetime]()
+        for physical, at in self.snapshots.told_at().items():
+            name = self.names.logical_name(*physical.pair)
+            newest[name] = max(at, newest.get(name, at))
+        return newest

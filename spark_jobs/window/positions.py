@@ -6,7 +6,7 @@ Out: Positions; events of control/table_states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -150,9 +150,14 @@ class Positions:
         self._noted |= states
         self.states |= states
 
-    def record(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> bool:
+    def record(
+        self,
+        states: Mapping[str, Standing],
+        app_transaction: tuple[str, int] | None = None,
+        told_at: Callable[[], Mapping[str, datetime]] = dict,
+    ) -> bool:
         """Append table_states events and take them into memory. app_transaction: as control.append
-        has it.
+        has it. told_at: logical table -> a time that its state comes behind.
 
         False when they were appended under it before, or somebody wrote meanwhile: then they are no
         news, and the table's newer rows count.
@@ -160,7 +165,11 @@ class Positions:
         states, self._noted = {**self._noted, **states}, {}
         if not states:
             return True
-        times = {name: behind(self._recorded_at.get(name)) for name in states}
+        times, latest = dict[str, datetime](), told_at()
+        for name in states:
+            times[name] = behind(self._recorded_at.get(name))
+            if name in latest:
+                times[name] = behind(latest[name], times[name])
         rows = [to_row(state, self._handles.pipeline.pipeline, name, times[name]) for name, state in states.items()]
         version = self._handles.control.append(tables.TABLE_STATES, rows, app_transaction)
         if app_transaction is not None and version != self.states_version + 1:

@@ -142,6 +142,14 @@ class Known:
         """The time of a snapshot's next event."""
         return self._turns.next(snapshot)
 
+    def told_at(self) -> dict[Physical, datetime]:
+        """The latest time of any event about a table whose read goes on. It may be by a clock ahead of ours."""
+        newest = dict[Physical, datetime]()
+        for key in self.going:
+            at = self._turns.newest[key.snapshot]
+            newest[key.physical] = max(at, newest.get(key.physical, at))
+        return newest
+
     @property
     def tables(self) -> Mapping[TableKey, TableProgress]:
         """How far each table is, in order of the requests."""
