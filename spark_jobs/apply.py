@@ -41,6 +41,7 @@ from spark_jobs.apply_steps.write_changelog import write_changelog
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session.job_log import begin, tell
 from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import stalled, take_up_selection
@@ -270,6 +271,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
+    begin()
     try:
         pipeline = configured(arguments.pipeline, "apply", arguments.set)
         lake = lake_of(pipeline)
@@ -280,13 +282,12 @@ def main(argv: list[str]) -> int:
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             gc.freeze()  # modules stay: no collection needs to look at them
             ends = EndsEarly(FileWatch(arguments.pipeline, pipeline), Wishes(lake, pipeline.pipeline, "apply"))
-            windows = run(app, report=lambda line: print(line, flush=True), is_over=ends.why)
+            windows = run(app, report=tell, is_over=ends.why)
             held = sorted(name for name, _ in app.states.of(State.HELD))
             aside = f", but for {counted(len(held), 'held table', 'held tables')}: {', '.join(held)}" if held else ""
-            print(
+            tell(
                 f"applied {counted(windows, 'window', 'windows')};"
-                f" silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}",
-                flush=True,
+                f" silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}"
             )
             spark.stop()
     except (TidegateError, TableWriteError) as error:

@@ -30,6 +30,7 @@ from spark_jobs.maintain_steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.maintain_steps.vacuum_files import vacuum_files
 from spark_jobs.maintenance import Maintenance, SilverTable
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session.job_log import begin, tell
 from spark_jobs.session.spark import application_session, maintenance_session
 from tidegate import tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
@@ -143,28 +144,20 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
+    begin()
     try:
         pipeline = configured(arguments.pipeline, "maintain", arguments.set)
         lake = lake_of(pipeline)
         with sole(lake, pipeline.pipeline, "maintain") as lease:
             if _is_empty(lake):
                 makers = f"{pipeline.pipeline}__capture and {pipeline.pipeline}__apply"
-                print(
-                    f"nothing to maintain: {lake.root} has no bronze and no silver yet; {makers} make them", flush=True
-                )
+                tell(f"nothing to maintain: {lake.root} has no bronze and no silver yet; {makers} make them")
                 return EXIT_OK
             spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
-
-            def report(line: str) -> None:
-                print(line, flush=True)
-
             session = maintenance_session(spark, pipeline.maintain.file_bytes)
-            job = Maintenance(session, pipeline, lake, report, datetime.now(UTC), arguments.dry_run, lease.check)
+            job = Maintenance(session, pipeline, lake, tell, datetime.now(UTC), arguments.dry_run, lease.check)
             looked_at = counted(run(job, arguments.table), "table of silver", "tables of silver")
-            print(
-                f"dry run: {looked_at} looked at, nothing changed" if job.dry_run else f"maintained {looked_at}",
-                flush=True,
-            )
+            tell(f"dry run: {looked_at} looked at, nothing changed" if job.dry_run else f"maintained {looked_at}")
             spark.stop()
     except TidegateError as error:
         return failed(error)

@@ -26,6 +26,7 @@ from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, windo
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session.job_log import begin, tell
 from spark_jobs.session.spark import application_session
 from spark_jobs.swap import Swap
 from spark_jobs.window.application import Application
@@ -372,6 +373,7 @@ def swap(plan: Rebuild, spark: BackgroundSession, *, report: Callable[[str], Non
 def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
+    begin()
     try:
         pipeline = configured(arguments.pipeline, "apply", arguments.set)
         lake = lake_of(pipeline)
@@ -381,11 +383,10 @@ def main(argv: list[str]) -> int:
             spark = BackgroundSession(
                 partial(application_session, f"tidegate rebuild {plan.table}", lake.spark_options)
             )
-            report = partial(print, flush=True)
             whole = arguments.swap and bool(rebuilt_ts(lake.log(plan.to).state(), plan.app_id))
-            code = EXIT_OK if whole else rebuild(plan, spark, compare=arguments.compare, report=report)
+            code = EXIT_OK if whole else rebuild(plan, spark, compare=arguments.compare, report=tell)
             if arguments.swap:
-                swap(plan, spark, report=report, wait_seconds=limits.SWAP_LEASE_WAIT_SECONDS)
+                swap(plan, spark, report=tell, wait_seconds=limits.SWAP_LEASE_WAIT_SECONDS)
             spark.stop()
     except UsageError as error:
         failed(error)

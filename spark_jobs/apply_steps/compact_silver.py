@@ -12,7 +12,7 @@ files have changed: a quicker writer has left other files, and a later window lo
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +32,8 @@ from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
 from tidegate.upsert.target import UpsertTarget, misfit
 from tidegate.upsert.upkeep import TIER_FILES, choose
+
+log = logging.getLogger(__name__)
 
 # A window leaves one or two files, and it takes eight for a rewrite: after the first window of an application, looking
 # at every fourth is enough.
@@ -98,7 +100,7 @@ def _compact(app: Application, kept: Upkeep, target: UpsertTarget) -> None:
     try:
         done = compact(app, target.path, target.phases[-1].layout, budget)
     except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
-        print(f"{target.name}: not compacted: {error}", file=sys.stderr, flush=True)
+        log.warning("%s: not compacted: %s", target.name, error)
         return
     if done is not None:
         kept.saved[target.name] = budget - done.bytes

@@ -9,7 +9,7 @@ it: an error here is logged, and the window is done all the same.
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Mapping
 
@@ -20,6 +20,8 @@ from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.errors import TidegateError
 from tidegate.lake import latency
+
+log = logging.getLogger(__name__)
 
 
 def measure_latency(app: Application, window: Window, versions: Mapping[str, int]) -> latency.Percentiles | None:
@@ -35,6 +37,6 @@ def measure_latency(app: Application, window: Window, versions: Mapping[str, int
         if rows:
             app.control.append(tables.LATENCY, rows)
     except (pa.ArrowException, OSError, TidegateError) as error:
-        print(f"latency was not measured: {error}", file=sys.stderr, flush=True)
+        log.warning("latency was not measured: %s", error)
         return None
     return latency.Percentiles.of(row["seconds"] for row in rows)

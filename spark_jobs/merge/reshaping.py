@@ -11,6 +11,7 @@ ones, and only the others are written anew.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -28,6 +29,8 @@ from tidegate.delta.state import TableState, file_key
 from tidegate.errors import CommitConflict, SchemaMismatch, UnsupportedValue
 from tidegate.failpoint import failpoint
 from tidegate.upsert.reshape import Reshape, Reshaping
+
+log = logging.getLogger(__name__)
 
 OPERATION: Final = "REPLACE COLUMNS"
 Decide = Callable[[TableState], Reshape | str | None]
@@ -93,7 +96,7 @@ def _turn(writer: SilverWriter, decided: Reshape | str | None, state: TableState
 
 
 def _for_spark(writer: SilverWriter, why: str) -> bool:
-    print(f"{writer.entry.name}: Spark follows its ALTER: {why}", flush=True)
+    log.info("%s: Spark follows its ALTER: %s", writer.entry.name, why)
     return False
 
 

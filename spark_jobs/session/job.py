@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +23,8 @@ from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTION
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
 from tidegate.lake.storage import delta_options
+
+log = logging.getLogger(__name__)
 
 
 def parser_of(job: str, description: str) -> argparse.ArgumentParser:
@@ -50,14 +52,14 @@ def sole(lake: LakeFiles, pipeline: str, job: str) -> Iterator[Lease]:
 
     Raises LeaseHeld, LakeUnavailable, LakeRefused.
     """
-    with take_lease(lake, pipeline, job, report=lambda line: print(f"tidegate: warning: {line}", flush=True)) as lease:
+    with take_lease(lake, pipeline, job, report=lambda line: log.warning("%s", line)) as lease:
         yield lease
 
 
 def failed(error: Exception) -> int:
-    """Print the job's last line and return its exit code."""
+    """Log the job's last line and return its exit code."""
     kind = type(error).__name__ if isinstance(error, TidegateError) else "Transient"
-    print(f"tidegate: {kind}: {error}", file=sys.stderr, flush=True)
+    log.error("%s: %s", kind, error)
     if isinstance(error, ConfigError):
         return EXIT_USAGE
     return EXIT_ERROR if isinstance(error, Terminal) else EXIT_TRANSIENT

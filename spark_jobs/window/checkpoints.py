@@ -12,7 +12,7 @@ readers read a longer tail.
 
 from __future__ import annotations
 
-import sys
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -20,6 +20,8 @@ from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHECKPOINT_COMMITS
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -60,5 +62,5 @@ class Checkpoints:
                 self._done[path] = state.version
         except Exception as error:  # noqa: BLE001 - the rows are there: no fault of a checkpoint may stop them
             self._done[path] = version
-            print(f"{path}: no checkpoint written: {error}", file=sys.stderr, flush=True)
+            _log.warning("%s: no checkpoint written: %s", path, error)
         self._waiting.discard(path)

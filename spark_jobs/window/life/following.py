@@ -10,7 +10,7 @@ tables are judged when an application with the new file starts, by how far the c
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -41,6 +41,8 @@ from tidegate.standing.events import FlowsIn, Refused, Selected, SourceMeets, So
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
 from tidegate.tables import State
+
+log = logging.getLogger(__name__)
 
 _FOREVER: Final = (1 << 63) - 1
 _ONE: Final = "run one apply of a pipeline at a time; this one begins again"
@@ -146,7 +148,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Follow
     )
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():
-        print(verdict.reason, file=sys.stderr, flush=True)
+        log.info("%s", verdict.reason)
         state, at = str(verdict.state), LeftAt(verdict.commit_ts)
         whole = None
         if verdict.state == State.LEFT:
@@ -248,7 +250,7 @@ def stalled(app: Application) -> None:
             at = datetime.fromtimestamp(physical_ms(resolved) / 1000, UTC).isoformat(timespec="seconds")
             since = f"is captured up to {at}" if resolved else "was never captured"
             what = f"source {source} {since}, more than {seconds:.0f} s behind another; the cut goes on without it"
-            print(what, file=sys.stderr, flush=True)
+            log.warning("%s", what)
             leave_behind(app, source, f"{what}; it catches up by itself once capture of {source} runs")
 
 

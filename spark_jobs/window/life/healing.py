@@ -10,6 +10,7 @@ DDL was replayed onto the wrong columns already: the result of that DDL is wrong
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
@@ -23,6 +24,8 @@ from tidegate.failpoint import failpoint
 from tidegate.remedy import RECREATE
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.table_names import Physical
+
+log = logging.getLogger(__name__)
 
 
 def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -> dict[str, str]:
@@ -45,7 +48,7 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
     for version in made:
         app.histories[version.source].add([version])
         what = f"{version.name} at {version.file}:{version.pos}: healed from the log"
-        print(what, flush=True)
+        log.info("%s", what)
         name = app.names.logical_name(version.database, version.table)
         if name not in doubts:
             send_below(app, window, name, f"{what}; it catches up")

@@ -7,7 +7,7 @@ Out: prewrites committed in a window; rows of control/prewrites for its findings
 from __future__ import annotations
 
 import json
-import sys
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -26,6 +26,8 @@ from tidegate.segments.window import SegmentRef
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Answered
 from tidegate.tables import SegmentFlag, State
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -119,7 +121,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
         oldest = min(still, key=lambda prewrite: prewrite.start_ts)
         since = f"{oldest.id} since {time_text(oldest.start_ts)}"
         what = f"{len(still)} XA branches of {source} are prepared for long, {since}"
-        print(f"{what}; their rows wait for XA COMMIT or XA ROLLBACK", file=sys.stderr, flush=True)
+        log.warning("%s; their rows wait for XA COMMIT or XA ROLLBACK", what)
     state, decider = recorded.by_policy(app.pipeline.xa.orphans)
     place = PrewriteAnswer("", False, last.resolved_ts, last.file, last.end_pos)
     decided = [known.decide(prewrite, state, place, decider) for prewrite in known.orphans(upto_ts, names)]
@@ -127,7 +129,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
         what = (
             f"XA branch {orphan.id} of {source}, prepared at {time_text(orphan.start_ts)}, is an orphan: {orphan.state}"
         )
-        print(what, file=sys.stderr, flush=True)
+        log.warning("%s", what)
     return decided
 
 

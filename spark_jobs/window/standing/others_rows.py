@@ -11,8 +11,8 @@ the cut that names newer versions. A killed window notes it again, and it is tol
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-import sys
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -26,6 +26,8 @@ from tidegate.lake.audit import Author, PersonAction, observed
 from tidegate.lake.others_changes import ForeignCommit, changes_by_others
 from tidegate.limits import OTHERS_SAID_TABLES_MAX
 from tidegate.standing.silver import Said, Shown
+
+log = logging.getLogger(__name__)
 
 _PLACE: Final = "silver"
 # Of a writer's name: a version, or a name of one run, makes no other writer.
@@ -86,12 +88,12 @@ def tell_others(app: Application) -> None:
     try:
         new = observed(app.lake, noted)
     except (TidegateError, OSError) as error:
-        print(f"tidegate: warning: control/actions doesn't say it: {error}", file=sys.stderr, flush=True)
+        log.warning("control/actions doesn't say it: %s", error)
         new = {action.id for action, _ in noted}
     acts = [(action, detail) for action, detail in noted if action.id in new]
     for action, detail in acts[:OTHERS_SAID_TABLES_MAX]:
         line = f"{action.tables[0]}: {action.author.user} changed rows of its silver ({detail})"
-        print(f"tidegate: warning: {line}", file=sys.stderr, flush=True)
+        log.warning("%s", line)
     if len(acts) > OTHERS_SAID_TABLES_MAX:
         line = f"{len(acts) - OTHERS_SAID_TABLES_MAX} more such writes are in control/actions"
-        print(f"tidegate: warning: {line}", file=sys.stderr, flush=True)
+        log.warning("%s", line)

@@ -24,7 +24,7 @@ planned for another log. The next apply, or a snapshot, goes on with it.
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -61,6 +61,8 @@ from tidegate.standing.silver import (
     told,
 )
 from tidegate.tables import State
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -166,7 +168,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
     for name, (verdict, _) in sorted(unlike.items()):
         done = note(app, name, _event(app, name, verdict, bronze.get(name)))
         line = line_of(app, name, done.standing) if done.standing is not None else ""
-        print(f"tidegate: warning: {line}", file=sys.stderr, flush=True)
+        log.warning("%s", line)
     app.record_states({})
     now = datetime.now(UTC)
     rows = []

@@ -12,7 +12,7 @@ never holds a table: the application ends, and the next one tries again.
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 import traceback
 from datetime import UTC, datetime
@@ -25,6 +25,8 @@ from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.standing.events import NotWritten, PauseOver
 from tidegate.tables import State
+
+log = logging.getLogger(__name__)
 
 
 class Tries:
@@ -43,9 +45,7 @@ class Tries:
         self._app.check_claim()
         self._app.background.check()
         self._count += 1
-        print(
-            f"window {self._cut_ts}: try {self._count} of {WINDOW_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True
-        )
+        log.warning("window %d: try %d of %d: %s", self._cut_ts, self._count, WINDOW_ATTEMPTS_MAX, error)
         self._app.reload()  # what this try put into memory but not into the lake must not be believed
         if not isinstance(error, TablesFailed):
             if self._count >= WINDOW_ATTEMPTS_MAX:

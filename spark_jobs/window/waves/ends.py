@@ -11,13 +11,15 @@ this window and those before it have taken all its waves.
 
 from __future__ import annotations
 
-import sys
+import logging
 from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.waves.told import told_of
 from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableKey, TableProgress
+
+log = logging.getLogger(__name__)
 
 EARLY: Final = "its end mark came before all of it was taken"
 
@@ -36,7 +38,7 @@ def leave_unread(app: Application, waves: TakenWaves) -> None:
             waves.answers.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, EARLY))
         elif not progress.state.is_over:
             line = f"snapshot {sweep.snapshot} of {name}: this end mark isn't its own, and changes nothing"
-            print(line, file=sys.stderr, flush=True)
+            log.info("%s", line)
     waves.sweeps[:] = kept
 
 

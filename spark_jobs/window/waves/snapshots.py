@@ -6,7 +6,7 @@ Out: events of control/snapshots; the first version of a filled table; states.
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -42,6 +42,8 @@ from tidegate.standing.standing import Place, Standing
 from tidegate.standing.step import is_in
 from tidegate.table_names import Physical
 from tidegate.tables import State
+
+log = logging.getLogger(__name__)
 
 _LEFT: Final = "the pipeline file no longer keeps the table"
 
@@ -280,7 +282,7 @@ def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
         if not isinstance(kept, OnlyTables) or kept.keeps(answered.database, answered.table)
     ]
     for line in _lines(heard):
-        print(line, file=sys.stderr, flush=True)
+        log.info("%s", line)
 
 
 def _lines(answers: Iterable[SnapshotEvent]) -> list[str]:

@@ -7,6 +7,7 @@ Out: marks in log order; segments of tables whose waves began below the window; 
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -44,6 +45,8 @@ from tidegate.tables import (
     SegmentKind,
 )
 
+log = logging.getLogger(__name__)
+
 Name = tuple[str, str]
 _PLACE: Final = (WATERMARK_DATABASE, WATERMARK_TABLE)
 
@@ -59,7 +62,7 @@ def marks_in(app: Application, refs: Iterable[SegmentRef], after_ts: int, upto_t
     marks: list[SeenMark] = []
     for ref, segment in segments_or_damage(app.lake, wanted):
         if isinstance(segment, StreamCorrupt):
-            print(f"marks of snapshots can't be read: {segment}", file=sys.stderr, flush=True)
+            log.warning("marks of snapshots can't be read: %s", segment)
             continue
         if segment.kind is not SegmentKind.BINLOG:
             continue
@@ -70,14 +73,14 @@ def marks_in(app: Application, refs: Iterable[SegmentRef], after_ts: int, upto_t
                 segment, {_PLACE: (version,)}, {_PLACE: CommitSpan(after_ts, ref.upto(upto_ts))}, known=known
             )
         except (StreamCorrupt, UnknownEvent) as error:
-            print(f"marks of snapshots can't be read: {error}", file=sys.stderr, flush=True)
+            log.warning("marks of snapshots can't be read: %s", error)
             continue
         for problem in done.problems:
-            print(f"marks of snapshots can't be read: {problem.text}", file=sys.stderr, flush=True)
+            log.warning("%s: marks of snapshots can't be read: %s", ref.source, problem.text)
         rows = [row for changes in done.changes for row in changes.batch.to_pylist() if row[OP] == OP_UPSERT]
         for row in sorted(rows, key=lambda row: row[ORDINAL]):
             ours = (_bytes(row["pipeline"]), _bytes(row["source"])) == _ours(app, ref.source)
-            if ours and (mark := _mark(row["mark"])) is not None:
+            if ours and (mark := _mark(row["mark"], ref.source)) is not None:
                 marks.append(SeenMark(row[COMMIT_TS], segment.server_uuid, mark))
     return marks
 
@@ -90,11 +93,11 @@ def _bytes(cell: bytes | str) -> bytes:
     return cell.encode() if isinstance(cell, str) else cell
 
 
-def _mark(text: str) -> Mark | None:
+def _mark(text: str, source: str) -> Mark | None:
     try:
         return Mark.from_text(text)
     except DecodeError as error:
-        print(f"a mark is left out: {error}", file=sys.stderr, flush=True)
+        log.warning("%s: a mark is left out: %s", source, error)
         return None
 
 

@@ -60,7 +60,7 @@ def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: S
 
 
 def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
     table.app.checkpoints = checkpoints = Checkpoints(table.app.lake, commits=2)
@@ -76,7 +76,7 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
         checkpoint_tables(table.app, done.versions)
     gate.set()
     checkpoints.close()
-    assert "no checkpoint written: no room" in capsys.readouterr().err
+    assert "no checkpoint written: no room" in caplog.text
     monkeypatch.setattr(checkpoint_write, "write", real)
     for number in range(2):
         done, _ = table.write([(UP, 10 + number, "a")])

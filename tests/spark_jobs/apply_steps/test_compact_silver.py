@@ -116,7 +116,7 @@ def test_a_window_earns_its_own_share_and_what_was_saved_is_bounded(
 
 
 def test_a_fault_of_packing_stops_no_window(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
     done, _ = table.write([(UP, 1, "a")])
@@ -126,4 +126,4 @@ def test_a_fault_of_packing_stops_no_window(
 
     monkeypatch.setattr(step, "compact", broken)
     table.compact(done)
-    assert "d.t: not compacted" in capsys.readouterr().err
+    assert "d.t: not compacted" in caplog.text

@@ -49,10 +49,10 @@ def test_a_window_that_did_not_write_the_marker_table_measures_nothing(tmp_path:
     assert (measure_latency(app, window, {}), control.read(app.lake, tables.LATENCY).num_rows) == (None, 0)
 
 
-def test_a_marker_file_that_is_gone_stops_no_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_marker_file_that_is_gone_stops_no_window(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     app = application(tmp_path)
     window = _marked(app, seconds_ago=3)
     for file in (tmp_path / tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)).glob("*.parquet"):
         file.unlink()
     assert measure_latency(app, window, WROTE) is None
-    assert "latency was not measured" in capsys.readouterr().err
+    assert "latency was not measured" in caplog.text
