@@ -3,8 +3,8 @@
 In:  the server's rules, its files, its own rate of writing; how far capture is.
 Out: a Retention, and words for a person: are changes lost if capture stays down until tomorrow?
 
-The forecast is the server's own settings'. A managed service may purge earlier, by a setting of its
-own.
+The forecast is the server's own settings'; on Amazon's services it is their retention hours'. Another service may purge
+earlier, by a setting of its own.
 """
 
 from __future__ import annotations
@@ -17,15 +17,26 @@ from tidegate.limits import PURGE_SOON_SECONDS
 from tidegate.position import Position
 from tidegate.text_layout import age_text
 
-SETTINGS: Final = {"age": "binlog_expire_logs_seconds", "size": "max_binlog_total_size"}
+SETTINGS: Final = {
+    "age": "binlog_expire_logs_seconds",
+    "size": "max_binlog_total_size",
+    "hours": "binlog retention hours",
+}
+UNKEPT: Final = "unkept"  # a service that removes a file as soon as it likes
+UNREAD: Final = "unread"  # a service whose hours our account may not read
+UNKEPT_WORDS: Final = "the service keeps no binlog file, and may purge what isn't captured at any moment"
+UNREAD_WORDS: Final = "this account can't see the service's binlog retention hours (mysql.rds_configuration)"
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeRules:
-    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest go. None: no rule."""
+    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest go. None: no rule. by:
+    whose age, a key of SETTINGS; or UNKEPT, UNREAD.
+    """
 
     expire_seconds: float | None
     total_bytes: int | None
+    by: str = "age"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +69,13 @@ def forecast(binlogs: Binlogs, file: str, age_seconds: float) -> Retention:
     if file and file not in names and not _is_newer(file, names):
         return Retention(0.0, "gone", oldest, 0)
     at = names.index(file) if file in names else max(len(names) - 1, 0)
-    left: list[tuple[float, str]] = []
-    if binlogs.rules.expire_seconds is not None:
-        left.append((max(binlogs.rules.expire_seconds - age_seconds, 0.0), "age"))
-    if binlogs.rules.total_bytes is not None and binlogs.bytes_per_second:
+    rules, left = binlogs.rules, list[tuple[float, str]]()
+    if rules.expire_seconds is not None:
+        left.append((max(rules.expire_seconds - age_seconds, 0.0), rules.by))
+    if rules.total_bytes is not None and binlogs.bytes_per_second:
         needed = sum(list(dict(binlogs.files).values())[at:])
-        left.append((max(binlogs.rules.total_bytes - needed, 0) / binlogs.bytes_per_second, "size"))
-    seconds, rule = min(left, default=(None, ""))
+        left.append((max(rules.total_bytes - needed, 0) / binlogs.bytes_per_second, "size"))
+    seconds, rule = min(left, default=(None, UNREAD if rules.by == UNREAD else ""))
     return Retention(seconds, rule, oldest, at)
 
 
@@ -80,6 +91,10 @@ def if_down(retention: Retention) -> str:
     """The loss if capture stays down until tomorrow."""
     if retention.rule == "gone":
         return f"Binlog that isn't captured is purged already: the oldest file is {retention.oldest_file}."
+    if retention.rule == UNKEPT:
+        return f"Changes: {UNKEPT_WORDS}. tidegate check has the command that keeps them."
+    if retention.rule == UNREAD:
+        return f"Not known: {UNREAD_WORDS}. tidegate check has the grant."
     if retention.seconds_left is None:
         return "Nothing: the server purges no binlog by itself."
     setting = SETTINGS[retention.rule]

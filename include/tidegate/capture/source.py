@@ -59,8 +59,9 @@ class Retention:
     """When the source purges uncaptured log, if capture stood still from now on.
 
     seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: the
-    next events are gone. rule: age | size, whichever comes first; gone; "" for None. oldest_file:
-    the source's; files_before: the number of the source's files before capture's.
+    next events are gone. rule: age | size | hours (a service's own), whichever comes first; gone;
+    unkept: a service keeps no file; for None "", or unread: a service's hours are hidden.
+    oldest_file: the source's; files_before: the number of the source's files before capture's.
     """
 
     seconds_left: float | None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pymysql
@@ -29,15 +29,10 @@ from tidegate.limits import (
 )
 from tidegate.mysql.catalog import BASE_TABLES, NAMES, Ask, Name, asked_by, names_of, names_there, rows_of
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.managed import read_managed
-from tidegate.mysql.retention import RetentionWatch, purge_rules
+from tidegate.mysql.retention import RetentionWatch, read_rules
 from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
 from tidegate.mysql.server_facts import current_position, read_binary_logs, read_clock_ms
 
-_PURGING: Final = (
-    "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'binlog_expire_logs_auto_purge',"
-    " 'expire_logs_days', 'max_binlog_total_size', 'version', 'aurora_version', 'basedir', 'datadir')"
-)
 _BINLOG_OFF: Final = "its binlog is off (log_bin): what changes now is in no log, and silver doesn't get it"
 
 
@@ -50,18 +45,14 @@ class Seldom:
     _kept: list[Name] | None = None
     _files_at: float | None = None
     _tables_at: float | None = None
-    _watch: RetentionWatch | None = None
+    _watch: RetentionWatch = field(default_factory=lambda: RetentionWatch("", 0))
 
     def read_files(self, cursor: Any) -> None:
         """Raises MySQLError. Files stay unknown where the account may not see them."""
         if not _is_due(self._files_at):
             return
         try:
-            if self._watch is None:
-                cursor.execute(_PURGING)
-                variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
-                self._watch = RetentionWatch("", purge_rules(variables, read_managed(cursor, variables)), 0)
-            self.binlogs = self._watch.measured(read_binary_logs(cursor))
+            self.binlogs = self._watch.measured(read_rules(cursor), read_binary_logs(cursor))
         except pymysql.err.MySQLError as error:
             if meaning_of(error.args[0]) not in (ErrorMeaning.NOT_GRANTED, ErrorMeaning.REFUSED):
                 raise

@@ -18,7 +18,7 @@ from tidegate.config import Pipeline
 from tidegate.limits import ANSWER_SECONDS_MAX, CLOCK_ASKED_SECONDS, CLOCK_LOOK_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.preflight import SourceDemands, preflight
-from tidegate.mysql.retention import RetentionWatch, purge_rules
+from tidegate.mysql.retention import RetentionWatch, read_rules
 from tidegate.mysql.server_facts import read_binary_logs, read_clock_ms, read_facts
 from tidegate.mysql.source_clock import SourceClock
 
@@ -46,7 +46,7 @@ class SecondConnection:
         self._clock = clock
         self.clock_ms()
         alert_seconds = pipeline.capture.retention_alert_hours * 3600
-        self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables, self.facts.managed), alert_seconds)
+        self._watch = RetentionWatch(info.where, alert_seconds)
         self._retention: Retention | None = None
         self._look_at = time.monotonic()
 
@@ -85,7 +85,8 @@ class SecondConnection:
         if now >= self._look_at:
             self._look_at = now + CLOCK_LOOK_SECONDS
             age_seconds = max(self.source_ms - reached_ms, 0) / 1000 if reached_ms else 0.0
-            self._retention = self._watch.look(self.ask(read_binary_logs), file, age_seconds)
+            rules, logs = self.ask(read_rules), self.ask(read_binary_logs)
+            self._retention = self._watch.look(rules, logs, file, age_seconds)
         return self._retention
 
     @property

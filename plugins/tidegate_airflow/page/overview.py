@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tidegate.capture.health import health
+from tidegate.capture.purging import UNREAD
 from tidegate.commit_ts import time_text
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.limits import PURGE_SOON_SECONDS
@@ -62,9 +63,11 @@ def _purge(stands: CaptureStanding) -> str:
     known = [(source.purge.seconds_left, source.source) for source in stands.sources if source.purge is not None]
     first = min([(left, name) for left, name in known if left is not None], default=None)
     if first is None:
-        return "none" if known and len(known) == len(stands.sources) else "not known"
+        keep = [source for source in stands.sources if source.purge is not None and source.purge.rule != UNREAD]
+        return "none" if keep and len(keep) == len(stands.sources) else "not known"
+    when = f"in {age_text(first[0])}" if first[0] else "at any moment"
     bad = " class='bad'" if first[0] < PURGE_SOON_SECONDS else ""
-    return f"<span{bad}>in {escape(age_text(first[0]))}</span>" + (f" ({escape(first[1])})" * (len(stands.sources) > 1))
+    return f"<span{bad}>{escape(when)}</span>" + (f" ({escape(first[1])})" * (len(stands.sources) > 1))
 
 
 def verification(view: PipelineView) -> str:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.captures import capture_run
+from tests.support.captures import capture_run, info_of
 from tests.support.servers import FreshDatabase
 from tidegate.capture import status_file
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.local.server import Server
+from tidegate.mysql.connection import connect
+from tidegate.mysql.retention import RetentionWatch, read_rules
+from tidegate.mysql.server_facts import read_binary_logs
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
@@ -40,3 +43,19 @@ def test_what_the_server_would_purge_within_the_alert_is_said_and_kept_for_statu
     warnings = [record.getMessage() for record in caplog.records if "may purge" in record.getMessage()]
     assert len(warnings) == 1
     assert "binlog_expire_logs_seconds" in warnings[0]
+
+
+def test_hours_of_amazons_are_a_real_servers_forecast_and_a_change_counts(any_server: Server) -> None:
+    """The table as RDS has it, on a server of our own."""
+    watch = RetentionWatch("db", 0)
+    any_server.query("CREATE TABLE mysql.rds_configuration (name VARCHAR(100), value VARCHAR(100))")
+    try:
+        any_server.query("INSERT INTO mysql.rds_configuration VALUES ('binlog retention hours', NULL)")
+        with connect(info_of(any_server)) as connection, connection.cursor() as cursor:
+            for hours, rule, seconds in (("NULL", "unkept", 0.0), ("24", "hours", 23 * 3600.0)):
+                any_server.query(f"UPDATE mysql.rds_configuration SET value = {hours}")
+                logs = read_binary_logs(cursor)
+                known = watch.look(read_rules(cursor), logs, logs[-1][0], 3600)
+                assert (known.rule, known.seconds_left) == (rule, seconds)
+    finally:
+        any_server.query("DROP TABLE mysql.rds_configuration")

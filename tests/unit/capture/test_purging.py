@@ -45,6 +45,12 @@ def test_a_file_that_is_newer_than_the_list_is_not_gone() -> None:
         (Retention(None, "", "b.1", 0), "Nothing: the server purges no binlog by itself."),
         (Retention(30 * 86_400.0, "age", "b.1", 0), "in 30 days at the earliest (binlog_expire_logs_seconds)"),
         (Retention(0.0, "size", "b.1", 0), "at any moment (max_binlog_total_size)"),
+        (
+            Retention(0.0, "unkept", "b.1", 0),
+            "Changes: the service keeps no binlog file, and may purge what isn't captured",
+        ),
+        (Retention(None, "unread", "b.1", 0), "Not known: this account can't see the service's binlog retention hours"),
+        (Retention(8 * 3600.0, "hours", "b.1", 0), "in 8.0 h (binlog retention hours)"),
         (Retention(7200.0, "age", "b.1", 0), "Changes: the server may purge what isn't captured in 2.0 h"),
     ],
 )
