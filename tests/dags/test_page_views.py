@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -186,6 +186,30 @@ def test_a_table_shows_its_rows_files_and_bytes_where_they_are_known() -> None:
     assert plain[1]["size"] is None
     unknown = tables_list(view(), TablesAsked("orders_00001"))
     assert "<td data-label='Rows'>-</td><td data-label='Files'>-</td><td data-label='Size'>-</td>" in unknown
+
+
+def test_a_long_statement_is_short_in_the_list_and_whole_on_the_tables_page() -> None:
+    of = view()
+    assert of.standing is not None
+    columns = ", ".join(f"ADD c{number} INT" for number in range(200))
+    reason = f"shop.orders_00001: ALTER TABLE t {columns} at b.7:4711; ddl.add is approve"
+    tables = tuple(
+        replace(each, reason=reason) if each.table == "shop.orders_00001" else each for each in of.standing.tables
+    )
+    of = replace(of, standing=replace(of.standing, tables=tables))
+    listed = tables_list(of, TablesAsked("orders_00001"))
+    assert "c150 INT" not in listed
+    assert "shop.orders_00001: ALTER TABLE t ADD c0 INT" in listed
+    assert "at b.7:4711; ddl.add is approve" in listed
+    assert escape(reason) in table_view(of, "shop.orders_00001", ())
+
+
+def test_a_pipeline_without_tables_counts_none() -> None:
+    of = view()
+    assert of.standing is not None
+    shown = pipeline_view(replace(of, standing=replace(of.standing, tables=())), TablesAsked())
+    assert "no table yet" in shown
+    assert "0 of 0" not in shown
 
 
 def test_what_a_person_typed_is_text() -> None:

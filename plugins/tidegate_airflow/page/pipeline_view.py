@@ -69,13 +69,15 @@ def _road(view: PipelineView, stands: CaptureStanding) -> str:
     stops = "".join(_source(source, stands, view) for source in stands.sources)
     active = sum(table.state is State.ACTIVE for table in stands.tables)
     at = f"complete through {escape(time_text(stands.cut_ts))}" if stands.cut_ts else "nothing is applied yet"
+    current = (
+        f"{active:,} of {counted(len(stands.tables), 'table', 'tables')} current" if stands.tables else "no table yet"
+    )
     skew = f"<p>Clocks of the sources differ by {stands.skew_seconds:.1f} s.</p>" if stands.skew_seconds >= 1 else ""
     return (
         f"<section aria-labelledby='road'><h3 id='road'>The road</h3><div class='road'><ul>{stops}</ul>{_ARROW}"
         f"{_apply(view, stands)}{_ARROW}"
         f"<div class='stop'><b>Silver</b><span>{escape(age_text(stands.lag_seconds))} behind</span>"
-        f"<span>{at}</span><span>{active:,} of {counted(len(stands.tables), 'table', 'tables')} current</span>"
-        f"</div></div>{skew}</section>"
+        f"<span>{at}</span><span>{current}</span></div></div>{skew}</section>"
     )
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tidegate.pipelines import PipelineView
 
 PAGE_ROWS: Final = 100
+_HEAD_CHARS: Final = 140  # of a reason in the list; its beginning names the trouble, its end the rule
+_TAIL_CHARS: Final = 80
 _HEADS: Final = (
     *("Table", "State", "Complete through", "Behind", "Rows", "Files", "Size"),
     *("Verified", "Why, and what ends it"),
@@ -135,7 +137,7 @@ def _cells(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, c
         "-" if table.has_ended else escape(age_text(stands.seconds_behind(table))),
         *size_texts(table),
         verified_text(known),
-        f"{why_text(table)}{buttons}",
+        f"{why_text(table, short=True)}{buttons}",
     )
 
 
@@ -167,13 +169,17 @@ def size_texts(table: TableStatus) -> tuple[str, str, str]:
     )
 
 
-def why_text(table: TableStatus) -> str:
+def why_text(table: TableStatus, *, short: bool = False) -> str:
+    """Why it waits, since when, and the way out. short: without the middle of a long reason, mostly a statement."""
     if not table.reason and not table.way_out:
         return ""
     begun = table.since.replace("T", " ").replace("+00:00", " UTC")  # as all other times of the page
     since = f"<br><b>Since</b> {escape(begun)}" if begun else ""
     ends = f"<br><b>What ends it:</b> {escape(table.way_out)}" if table.way_out else ""
-    return f"{escape(table.reason)}{since}{ends}"
+    reason = table.reason
+    if short and len(reason) > _HEAD_CHARS + _TAIL_CHARS:
+        reason = f"{reason[:_HEAD_CHARS].rstrip()} ... {reason[-_TAIL_CHARS:].lstrip()}"
+    return f"{escape(reason)}{since}{ends}"
 
 
 def _pages(asked: TablesAsked, page: int, pages: int) -> str:
