@@ -97,6 +97,10 @@ class StreamCorrupt(Terminal):
     """Bytes from the source contradict themselves: checksum, length, gap, overlap."""
 
 
+class LogTorn(StreamCorrupt):
+    """The server's log ends inside an event: a crash leaves it so, and a disk that lost bytes."""
+
+
 class UnknownEvent(Terminal):
     """An event kind unknown to the decoder and not flagged ignorable."""
 

@@ -25,7 +25,7 @@ from tidegate.local.server import Server
 _SECONDS: Final = 300
 _PROGRAM: Final = "from tidegate.cli.main import run; run()"
 # Of a lake that another backup was put back into, a later backup isn't renewed.
-_REFUSED: Final = "tidegate: error: "
+_REFUSED: Final = "it isn't the lake of the earlier backup any more"
 _GOES_ON: Final = "goes on by itself"
 _NOT_IN_IT: Final = re.compile(r"^silver/(\S+) isn't in the backup", re.MULTILINE)
 Memory = TypeVar("Memory")

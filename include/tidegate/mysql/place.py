@@ -98,7 +98,12 @@ def check_continues(before: Segment, after: Segment) -> None:
     touches_next = same and start.number > end.number and (start.offset == 4 or by_gtid)
     if touches_next or (by_gtid and (not same or start > end)):
         return
-    # Another server sends a transaction from its beginning that this one died in.
-    if not same and open_there and before.gtid_executed and not after.flags & SegmentFlag.OPEN_AT_START:
+    # A transaction that the server died in comes from its beginning: another server's, or this one's in its next file.
+    if (
+        (not same or start.number > end.number)
+        and open_there
+        and before.gtid_executed
+        and not after.flags & SegmentFlag.OPEN_AT_START
+    ):
         return
     raise StreamCorrupt(f"begins at {start}, expected {end}", where=after.source, remedy="restart capture")

@@ -22,15 +22,15 @@ from tidegate.capture.captured import Captured
 from tidegate.capture.run import CaptureRun
 from tidegate.capture.source import ClockState, Retention
 from tidegate.commit_ts import physical_ms
-from tidegate.config import Pipeline
-from tidegate.errors import PositionLost
+from tidegate.config import DumpMode, Flavour, Pipeline
+from tidegate.errors import LogTorn, PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.home import home
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
 from tidegate.mysql.fence import FenceWatch
 from tidegate.mysql.hosts import Hosts
 from tidegate.mysql.log_end import LogEndWatch
-from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
+from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues, without_open
 from tidegate.mysql.prepared_watch import PreparedWatch
 from tidegate.mysql.same_server import check_apart
 from tidegate.mysql.second_connection import SecondConnection
@@ -94,6 +94,9 @@ class BinlogSource:
         self.lake = lake
         self.on_first_start = on_first_start
         self.server_clock = SourceClock(connection.where)
+        # An event in which a file of the server's ends, and the last segment before it.
+        self.torn: LogTorn | None = None
+        self.torn_behind = -1
 
     @property
     def promises(self) -> bool:
@@ -134,6 +137,7 @@ class BinlogReader:
         self._stream: DumpStream
         self._cutter: Cutter
         self._open = False
+        self._torn: LogTorn | None = None
         self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
         self._fence = FenceWatch(source.hosts, source.connection, second.facts)
@@ -181,6 +185,8 @@ class BinlogReader:
         source, facts = self._source, self._second.facts
         entry = source.pipeline.server(source.source_name)
         folds = ServerSettings.of(facts.variables).folds_names
+        if checkpoint.seq == source.torn_behind:  # by GTID the server finds the file that goes on behind it
+            checkpoint = without_open(checkpoint)
         self._second.clock_ms()  # before the stream: a dead second connection must not look like a new stream
 
         def ddl_tables(sql: str, database: str, sql_mode: int) -> list[str]:
@@ -228,14 +234,42 @@ class BinlogReader:
     def receive(self, timeout_seconds: float) -> list[Segment]:
         """Raises StreamCorrupt, SourceUnavailable, or the server's refusal."""
         cutter = self._cutter
+        if self._torn is not None:
+            raise SourceUnavailable(
+                "a file of the server's log ends inside an event, as a crash leaves it",
+                where=self._torn.where,
+                remedy="what follows is asked for by GTID",
+            ) from self._torn
         if not self._stream.receive(cutter.state, timeout_seconds) and not cutter.waiting_bytes:
             self._quiet_ms = self._second.clock_ms()  # the later it is read, the more it proves
-        given = list(cutter.advance(self._stream, self._second.source_ms))
+        given: list[Segment] = []
+        try:
+            for segment in cutter.advance(self._stream, self._second.source_ms):
+                given.append(segment)  # noqa: PERF402 - what came before an error counts
+        except StreamCorrupt as error:
+            given += self._ends_torn(error)
         self._prepared.note(given)
         if self._prepared.reply is not None and (said := cutter.prepared(*self._prepared.reply)):
             self._prepared.reply = None
             given += said
         return self._given(given)
+
+    def _ends_torn(self, error: StreamCorrupt) -> list[Segment]:
+        """The log before an event in which a file ends. Raises any other error, and LogTorn the second time.
+
+        MariaDB writes a transaction whole before it commits, keeps the half of one that it died in, and begins a file.
+        That file's GTID_LIST names the last whole transaction, and the server sends it to a reader who has all up to
+        there. A server that lacks bytes of committed transactions comes to the same event again.
+        """
+        source, cutter = self._source, self._cutter
+        if source.torn is not None and cutter.checkpoint.seq == source.torn_behind and not cutter.waiting_bytes:
+            raise source.torn from error
+        by_gtid = source.pipeline.server(source.source_name).dump is DumpMode.GTID
+        if not isinstance(error, LogTorn) or not by_gtid or self._second.facts.flavour is not Flavour.MARIADB:
+            raise error
+        last = cutter.cut_now()
+        source.torn, source.torn_behind, self._torn = error, cutter.checkpoint.seq, error
+        return last
 
     def cut_soon(self) -> list[Segment]:
         last = self._cutter.cut_soon()

@@ -16,6 +16,7 @@ from typing import Final
 
 class ErrorMeaning(StrEnum):
     LOST = "lost"  # what comes next isn't there any more, or the server isn't the one that had it
+    TORN = "torn"  # a file of its binlog ends inside an event
     DAMAGED = "damaged"  # the server can't read its own binlog
     REFUSED = "refused"  # its settings or our grants don't allow it
     DENIED = "denied"  # login or password
@@ -63,6 +64,7 @@ _WORDS: Final[tuple[tuple[ErrorMeaning, tuple[str, ...]], ...]] = (
             "does not correspond to the location of any binlog event",
         ),
     ),
+    (ErrorMeaning.TORN, ("truncated in the middle of event",)),
     (
         ErrorMeaning.DAMAGED,
         (
@@ -70,7 +72,6 @@ _WORDS: Final[tuple[tuple[ErrorMeaning, tuple[str, ...]], ...]] = (
             "crc check",
             "checksum verification failed",
             "corrupt",
-            "truncated in the middle of event",
             "find format_description_event",
             "find format descriptor event",
             "find format description log event",

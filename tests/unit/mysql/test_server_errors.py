@@ -10,6 +10,7 @@ import pytest
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import (
     Fenced,
+    LogTorn,
     PositionLost,
     SourceRefused,
     SourceUnavailable,
@@ -53,12 +54,14 @@ DAMAGED = (
     "event read from binlog did not pass crc check; the first event 'b.000001' at 4",
     "Replication event checksum verification failed while reading from a log file",
     "Event crc check failed! Most likely there is event corruption.",
-    "binlog truncated in the middle of event; consider out of disk space on master; the first event 'b.000001' at 4",
-    "binlog truncated in the middle of event; consider out of disk space",
     "Could not find format_description_event in binlog file",
     "Failed to find format descriptor event in start of binlog",
     "Failed to read Gtid_list_log_event: corrupt binlog",
     "Failed to replace row annotate event with dummy: too small event.",
+)
+TORN = (
+    "binlog truncated in the middle of event; consider out of disk space",
+    "binlog truncated in the middle of event; consider out of disk space on master; the first event 'b.000001' at 4",
 )
 REFUSED = (
     "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on master; the first event 'b' at 4",
@@ -103,7 +106,13 @@ def told(code: int, text: str) -> TidegateError:
 
 @pytest.mark.parametrize(
     ("kind", "texts"),
-    [(PositionLost, LOST), (StreamCorrupt, DAMAGED), (SourceRefused, REFUSED), (SourceUnwilling, PASSING)],
+    [
+        (PositionLost, LOST),
+        (LogTorn, TORN),
+        (StreamCorrupt, DAMAGED),
+        (SourceRefused, REFUSED),
+        (SourceUnwilling, PASSING),
+    ],
 )
 def test_a_streams_end_is_judged_by_the_servers_words(kind: type[TidegateError], texts: tuple[str, ...]) -> None:
     for text in texts:

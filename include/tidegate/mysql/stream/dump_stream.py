@@ -26,6 +26,7 @@ from tidegate.compiled import load_all
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import (
     Fenced,
+    LogTorn,
     PositionLost,
     SourceRefused,
     SourceUnavailable,
@@ -249,8 +250,8 @@ class DumpStream:
                     where=where,
                     remedy=_OWN_NUMBER,
                 )
-            case ErrorMeaning.DAMAGED:
-                return StreamCorrupt(
+            case ErrorMeaning.TORN | ErrorMeaning.DAMAGED as meaning:
+                return (LogTorn if meaning is ErrorMeaning.TORN else StreamCorrupt)(
                     f"the server finds its own binlog damaged: {text}",
                     where=where,
                     remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
