@@ -78,9 +78,7 @@ SEGMENTS: Final = Table(
             _field("kind", pa.string(), "binlog | tidb | ticdc | heartbeat"),
             _field("server_id", pa.int64(), "server_id of the server that sent the stream"),
             _field(
-                "server_uuid",
-                pa.string(),
-                "its server_uuid (MySQL), server_uid (MariaDB) or cluster id (TiDB, by a Pump); '' when it has none",
+                "server_uuid", pa.string(), "server_uuid (MySQL), server_uid (MariaDB), TiDB's cluster id; '' for none"
             ),
             _field("file", pa.string(), "binlog file of the payload; all of it from one file"),
             _field("start_pos", pa.int64(), "offset of the first byte in file, 64-bit"),
@@ -169,7 +167,7 @@ SCHEMA_HISTORY: Final = Table(
                 nullable=True,
             ),
             _field(
-                "engine", pa.string(), "storage engine in lower case, null for InnoDB; or view, no view", nullable=True
+                "engine", pa.string(), "storage engine in lower case, null: InnoDB; or view, no view", nullable=True
             ),
             _field(
                 "foreign_keys",
@@ -180,6 +178,7 @@ SCHEMA_HISTORY: Final = Table(
             _field("merged_by", pa.list_(pa.string()), "database and table of the MERGE table over it", nullable=True),
             _field("settings", pa.string(), "JSON: server settings that its log depends on; else null", nullable=True),
             _field("origin", pa.string(), "JSON: TiDB's own description, with its ids; else null", nullable=True),
+            _field("comment", pa.string(), "the table's comment; null where nobody has said it", nullable=True),
         ]
     ),
 )

@@ -33,7 +33,7 @@ from tidegate import config, limits, tables
 from tidegate.computed_values import arrow_type
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
-from tidegate.lake.silver_tables import new_silver
+from tidegate.lake.silver_tables import described, new_silver
 from tidegate.merge.past import PASTS, past_of
 from tidegate.merge.phases import DdlPhase, Phase, empties
 from tidegate.merge.silver_sql import SilverShape
@@ -100,7 +100,9 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     check(app, entry.name, snapshot)
     phases = planned_phases(app, entry, changes, window.cut_ts)
     linked = frozenset(partners(window.moves, entry.name))
-    plan = TablePlan(phases, past_in(app, entry), linked, changes=changes)
+    last = next((planned.shape for planned in reversed(phases) if planned.shape is not None), None)
+    stale = last is not None and snapshot.created and described(snapshot, last) is not None
+    plan = TablePlan(phases, past_in(app, entry), linked, changes=changes, describes=last if stale else None)
     check_past_in(app, entry, plan)
     _check_rules(app, window, entry, plan, snapshot)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):

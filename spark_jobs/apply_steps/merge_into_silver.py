@@ -36,6 +36,7 @@ from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
+from tidegate.lake.silver_tables import describe_silver
 from tidegate.merge.phases import DdlPhase
 from tidegate.tables import silver_path
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
@@ -73,7 +74,7 @@ def merge_into_silver(
             app.memory(MergeOnce).pop(name, None)
             app.memory(TooMuch).pop(name, None)
             app.positions.note_applied(name, window.cut_ts)
-            versions[name] = outcome
+            versions[name] = _described(app, name, plans[name], outcome)
             continue
         app.positions.forget_applied(name)
         if isinstance(outcome, GivenBack):
@@ -116,6 +117,13 @@ def _given_back(app: Application, window: Window, name: str, outcome: GivenBack)
             app.memory(MergeOnce)[name] = outcome.why
             return f"{name}: MERGE takes its next window: {outcome.why}"
     return f"{name}: it catches up in smaller windows: {outcome.why}"
+
+
+def _described(app: Application, name: str, plan: TablePlan, version: int) -> int:
+    """The Delta version with the comments of now: those of the pipeline file may be others than before."""
+    if plan.describes is None:
+        return version
+    return describe_silver(app.lake.log(silver_path(*app.names.pair(name))), plan.describes).version
 
 
 def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:

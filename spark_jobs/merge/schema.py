@@ -8,6 +8,7 @@ Out: commits that give silver the columns, or take its rows. SchemaMismatch for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,13 +27,12 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shape.kept import apart, in_silver
-from spark_jobs.window.shape.shapes import described, kept_of
+from spark_jobs.window.shape.kept import apart
+from spark_jobs.window.shape.shapes import kept_of
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
+from tidegate.lake.silver_tables import add_columns, columns_added, describe_silver, empty_silver, reshaped
 from tidegate.merge import silver_sql
-from tidegate.merge.column import SilverColumn
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
@@ -85,6 +85,7 @@ def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
                 _delete_partitions(writer, old, new)
     if shape is not None:
         widen(writer, shape)
+        describe_silver(writer.log, shape)
 
 
 def _name(version: TableVersion) -> tuple[str, str, str]:
@@ -162,7 +163,6 @@ def _follow(
             return not stays
 
         writer.change(work, (writer.app_id, upto_ts))
-    _describe(writer, old, new)
 
 
 def _reshape_of(
@@ -257,11 +257,8 @@ def _add(
     if not done:
         check_names(writer, state, actions, old)
     added = [action for action in actions if isinstance(action, AddSilverColumn)]
-    masks = {column.name: column.mask for column in shape.columns}
-    columns = [
-        SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column), masks.get(a.column.silver, ""))
-        for a in added
-    ]
+    own = {column.name: column for column in shape.columns}
+    columns = [replace(own[a.column.silver], type=canonical(a.column).delta) for a in added]
     if not _gives_values(added):
         # Of a routed table silver's version is all shards', and says nothing of a statement on one.
         add_columns(writer.log, columns, None if writer.entry.routed else (writer.app_id, new.commit_ts))
@@ -283,14 +280,3 @@ def _add(
         return f"UPDATE {private.target} SET {assign}{writer.only(new)}"
 
     writer.once("values", new, by_spark)
-
-
-def _describe(writer: SilverWriter, old: TableVersion, new: TableVersion) -> None:
-    """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
-    kept = kept_of(writer.app, writer.entry)
-    before = {column.id: described(column) for column in in_silver(kept, old).columns}
-    stay = in_silver(kept, new).columns
-    now = {column.silver: described(column) for column in stay}
-    changed = {c.silver for c in stay if before.get(c.id, now[c.silver]) != now[c.silver]}
-    if changed:
-        describe_columns(writer.log, {name: text for name, text in now.items() if name in changed})

@@ -8,7 +8,7 @@ Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and past.py write with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.shape.computing import computed_by, computed_of
 from spark_jobs.window.shape.kept import in_silver, masks_of
-from spark_jobs.window.shape.shapes import described, kept_of, shape_in
+from spark_jobs.window.shape.shapes import described, kept_of, shape_in, source_of
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
@@ -29,6 +29,7 @@ from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
+from tidegate.merge.column import SOURCE_METADATA
 from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
 from tidegate.schema.model.columns import TableVersion
 
@@ -173,7 +174,7 @@ class SilverWriter:
         sources = _since(known, written_ts, version.commit_ts)
         fields = state.schema["fields"] if state.created else ()
         others = {
-            field["name"]: (field.get("metadata") or {}).get("comment", "")
+            field["name"]: _words(field.get("metadata") or {})
             for field in fields
             if not field["name"].startswith(tables.SYSTEM_PREFIX) and field["name"] not in sources
         }
@@ -184,14 +185,19 @@ class SilverWriter:
         known = [TableVersion.from_row(row) for row in rows if row["source"] == version.source]
         kept = kept_of(self.app, self.entry)
         # A RESTORE brings columns of any earlier version, and keeps what the log says of our transactions. A column of
-        # the owner may have such a name, but not our words in its comment.
+        # the owner may have such a name, but not our words in its metadata.
         restored = {
             column.silver
             for each in known
             for column in (*each.columns, *in_silver(kept, each).columns)
-            if described(column) == others.get(column.silver)
+            if others.get(column.silver) in (source_of(column), described(column))
         }
         return sources | _since(known, written_ts, version.commit_ts) | restored
+
+
+def _words(metadata: Mapping[str, str]) -> str:
+    """Ours of a column; of releases before, they are its comment."""
+    return metadata.get(SOURCE_METADATA) or metadata.get("comment", "")
 
 
 def _since(versions: Iterable[TableVersion], written_ts: int, upto_ts: int) -> frozenset[str]:

@@ -51,7 +51,8 @@ class TablePlan:
     moves of the window. why: the reason for its writer, in one phrase.
 
     target: the positional writer's orders, for a table it writes. creates: the shape of silver to
-    be made first: a table can't be made in a folder with files.
+    be made first: a table can't be made in a folder with files. describes: the last shape, where
+    silver's comments may be others.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
@@ -62,6 +63,7 @@ class TablePlan:
     target: UpsertTarget | None = None
     creates: SilverShape | None = None
     changes: Sequence[Change] = ()
+    describes: SilverShape | None = None
 
 
 class MergeOnly(dict[str, str]):

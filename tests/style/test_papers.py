@@ -38,7 +38,7 @@ PAPERS = sorted(
     if (ROOT / name).is_file()
 )
 # Lines that a page may have: what is longer isn't read.
-LINES_MAX = {"README.md": 130, "ARCHITECTURE.md": 170, "docs/pipeline.md": 200}  # half of the last is the table of keys
+LINES_MAX = {"README.md": 130, "ARCHITECTURE.md": 170, "docs/pipeline.md": 210}  # half of the last is the table of keys
 # Made from code, to be searched.
 GENERATED = {f"docs/reference/{name}.md" for name in ("commands", "errors", "tables")}
 PAGE_LINES_MAX = 130

@@ -15,6 +15,7 @@ from tidegate.config.capture import Capture
 from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.column_names import column_pattern
 from tidegate.config.columns import ColumnRule
+from tidegate.config.comment_rules import CommentRule
 from tidegate.config.completeness import Completeness
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.connection_names import conn_ids
@@ -49,6 +50,7 @@ __all__ = [
     "Cascades",
     "ClusterRule",
     "ColumnRule",
+    "CommentRule",
     "Completeness",
     "Computed",
     "ComputedRule",

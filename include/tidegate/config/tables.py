@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.columns import ColumnRule
+from tidegate.config.comment_rules import CommentRule, SilverComments
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
 from tidegate.config.masks import MaskRule
@@ -89,6 +90,9 @@ class Tables(Section):
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
     rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
     computed: tuple[ComputedRule, ...] = Field((), description="Silver's columns beside the source's")
+    comments: tuple[CommentRule, ...] = Field(
+        (), description="Comments of silver's tables and columns; else they are the source's own"
+    )
     clustering: tuple[ClusterRule, ...] = Field(
         (), description="Columns that silver's files are ordered by, in some tables; else by the key's"
     )
@@ -143,6 +147,13 @@ class Tables(Section):
         """The columns to cluster a logical table by, by the first rule that matches; () for the key's."""
         places = matching_places((rule.match for rule in self.clustering), database, table)
         return self.clustering[places[0]].columns if places else ()
+
+    def comments_of(self, database: str, table: str) -> SilverComments:
+        """The comments in place of the source's own."""
+        if not self.comments:
+            return SilverComments()
+        places = matching_places((rule.match for rule in self.comments), database, table)
+        return SilverComments.of(self.comments[place] for place in sorted(places))
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
         """The rules for a logical table: also those of the one that a schema change puts it beside."""

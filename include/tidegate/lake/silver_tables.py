@@ -18,7 +18,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
-from tidegate.merge.column import SilverColumn
+from tidegate.merge.column import SOURCE_METADATA, SilverColumn
 from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape, clusterable
 from tidegate.row_expressions import identities
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
@@ -58,7 +58,7 @@ def _made(shape: SilverShape) -> list[Action]:
     features = _FEATURES | (_CLUSTERED if shape.cluster_by else frozenset()) | _asked(shape.all_columns)
     actions: list[Action] = [
         protocol(features),
-        metadata({"type": "struct", "fields": _checked([_field(c) for c in shape.all_columns])}, shape.properties),
+        metadata(_schema(shape.all_columns), shape.properties, description=shape.comment or ""),
     ]
     if shape.cluster_by:
         actions.append(clustering(shape.cluster_by))
@@ -121,14 +121,26 @@ def cluster_by(log: DeltaLog, names: Sequence[str]) -> TableState:
     return log.update(decide)
 
 
-def describe_columns(log: DeltaLog, comments: Mapping[str, str]) -> TableState:
-    """Give columns their comments; a column missing in the table is passed over."""
+def describe_silver(log: DeltaLog, shape: SilverShape) -> TableState:
+    """The table and its columns are described as in the shape. A column missing in one of them stays as it is."""
 
     def decide(read: TableState) -> Change | None:
-        fields = [_described(field, comments.get(field["name"])) for field in read.schema["fields"]]
-        return None if fields == read.schema["fields"] else Change([_with_fields(read, fields)], "CHANGE COLUMN")
+        changed = described(read, shape) if read.created else None
+        return None if changed is None else Change([changed], "CHANGE COLUMN")
 
     return log.update(decide)
+
+
+def described(read: TableState, shape: SilverShape) -> Action | None:
+    """The action of describe_silver; None when there is nothing to do."""
+    own = {column.name: column for column in shape.all_columns}
+    fields = [_described(field, own.get(field["name"])) for field in read.schema["fields"]]
+    now = str(read.metadata.get("description") or "")
+    text = now if shape.comment is None else shape.comment
+    if fields == read.schema["fields"] and text == now:
+        return None
+    changed = _with_fields(read, fields)
+    return {"metaData": {**changed["metaData"], "description": text}}
 
 
 def empty_silver(
@@ -281,7 +293,13 @@ def _field(column: SilverColumn) -> dict[str, Any]:
     return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": column.metadata}
 
 
-def _described(field: Mapping[str, Any], comment: str | None) -> Mapping[str, Any]:
-    if comment is None:
+def _schema(columns: Sequence[SilverColumn]) -> dict[str, Any]:
+    return {"type": "struct", "fields": _checked(list(map(_field, columns)))}
+
+
+def _described(field: Mapping[str, Any], column: SilverColumn | None) -> Mapping[str, Any]:
+    if column is None:
         return field
-    return {**field, "metadata": {**(field.get("metadata") or {}), "comment": comment}}
+    said = {"comment": column.comment, SOURCE_METADATA: column.source}
+    others = {key: value for key, value in (field.get("metadata") or {}).items() if key not in said}
+    return {**field, "metadata": others | {key: text for key, text in said.items() if text}}

@@ -62,6 +62,8 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
         "partitionColumns": list(rebuilt.partition_columns),
         "configuration": with_condition(_unmapped(live), rebuilt.configuration.get(ROWS_PROPERTY, "")),
     }
+    if "description" in rebuilt.metadata:
+        changed["description"] = rebuilt.metadata["description"]
     if any(live.metadata.get(name) != value for name, value in changed.items()):
         actions.append({"metaData": {**live.metadata, **changed}})
     domain = rebuilt.domains.get(_CLUSTERING)

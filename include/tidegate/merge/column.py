@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tidegate.masks import MASK_METADATA
 from tidegate.row_expressions import COMPUTED_METADATA
 
+# In a column's metadata in Delta's schema: what the source has there.
+SOURCE_METADATA: Final = "tidegate.source"
+
 
 @dataclass(frozen=True, slots=True)
 class SilverColumn:
-    """name, Spark SQL type, and the source's own type and comment as the column's comment. mask,
-    computed: the identity of the pipeline file's rule.
+    """name, Spark SQL type, and the source's comment. source: its type there, and its name where
+    silver has another. mask, computed: the identity of the pipeline file's rule.
     """
 
     name: str
@@ -19,9 +23,11 @@ class SilverColumn:
     comment: str = ""
     mask: str = ""
     computed: str = ""
+    source: str = ""
 
     @property
     def metadata(self) -> dict[str, str]:
         """The column's metadata in silver's schema."""
         said = {"comment": self.comment, MASK_METADATA: self.mask, COMPUTED_METADATA: self.computed}
+        said[SOURCE_METADATA] = self.source
         return {key: text for key, text in said.items() if text}

@@ -53,6 +53,7 @@ class SilverShape:
     key: names of the key columns (shard columns included for a routed table); () means no key. past:
     the rows of the source's past that it has. where: the condition that is true of its rows, as text;
     "" for all. clustering: the columns to cluster by, as the pipeline file asks; () for the key's.
+    comment: the table's; None where nobody has said it.
     """
 
     columns: tuple[SilverColumn, ...]
@@ -61,6 +62,7 @@ class SilverShape:
     past: Past = NO_PAST
     where: str = ""
     clustering: tuple[str, ...] = ()
+    comment: str | None = None
 
     @property
     def properties(self) -> dict[str, str]:

@@ -177,6 +177,7 @@ def _version(
         indexes=indexes,
         partitioning=partitioning_of(info),
         origin=info.text,
+        comment=cells.get("comment"),
     )
 
 

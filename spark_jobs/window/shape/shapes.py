@@ -31,12 +31,14 @@ from tidegate.spark_sql import quote
 from tidegate.table_names import Physical
 
 
+def source_of(column: Column) -> str:
+    """A column's words in silver's metadata: its type at the source, and a differing name there."""
+    return column.type if column.silver == column.name else f"{quote(column.name)} {column.type}"
+
+
 def described(column: Column) -> str:
-    """A column's words in silver's metadata: its type at the source, its comment there, a differing
-    name.
-    """
-    kind = column.type if column.silver == column.name else f"{quote(column.name)} {column.type}"
-    return f"{kind}: {column.comment}" if column.comment else kind
+    """The comment that releases before had for a column."""
+    return f"{source_of(column)}: {column.comment}" if column.comment else source_of(column)
 
 
 def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_PAST, kept: Kept = ALL) -> SilverShape:
@@ -52,7 +54,7 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
         for column in in_silver(kept, version).columns:
             delta = canonical(column).delta
             mask = masks[column.silver].identity if column.silver in masks else ""
-            own = SilverColumn(column.silver, delta, described(column), mask)
+            own = SilverColumn(column.silver, delta, column.comment, mask, source=source_of(column))
             known = columns.setdefault(column.silver, own)
             if known.mask != mask:
                 raise SchemaMismatch(
@@ -82,7 +84,8 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
     key = keys.pop()
     key = (*tables.SHARDS, *key) if routed and key else key
     where = "" if condition is None else str(condition)
-    return SilverShape(tuple(columns.values()), key, routed, past, where)
+    comment = next((version.comment for version in versions if version.comment), versions[0].comment)
+    return SilverShape(tuple(columns.values()), key, routed, past, where, comment=comment)
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
@@ -119,8 +122,13 @@ def check_past_in(app: Application, entry: TableWindow, plan: TablePlan) -> None
 
 def shape_in(app: Application, entry: TableWindow, versions: Sequence[TableVersion]) -> SilverShape:
     """As shape_of, by the pipeline file's rules for the table."""
+    rules = app.pipeline.tables
     shape = shape_of(versions, routed=entry.routed, past=past_in(app, entry), kept=kept_of(app, entry))
-    return replace(shape, clustering=app.pipeline.tables.clustering_of(entry.database, entry.table))
+    own = rules.comments_of(entry.database, entry.table)
+    columns = tuple(replace(c, comment=own.columns.get(c.name.lower(), c.comment)) for c in shape.columns)
+    comment = shape.comment if own.table is None else own.table
+    clustering = rules.clustering_of(entry.database, entry.table)
+    return replace(shape, columns=columns, comment=comment, clustering=clustering)
 
 
 def kept_of(app: Application, entry: TableWindow) -> Kept:

@@ -76,9 +76,9 @@ def test_odd_columns_are_followed_under_names_that_every_reader_takes(
         assert sorted(n for n in found.column_names if not n.startswith("_tg_")) == sorted(["id", *ODD.values()])
         rows = sorted(zip(*(found[name].to_pylist() for name in ("id", "Order~20~ID", "~5f~tg_op")), strict=True))
         assert rows == [(1, 0, 0), (2, 5, 7)]
-    comments = {field.name: field.metadata["comment"] for field in DeltaTable(uri).schema().fields}
-    assert comments["Order~20~ID"] == "`Order ID` int(11): it's"
-    assert comments["id"] == "int(11)"
+    said = {field.name: field.metadata for field in DeltaTable(uri).schema().fields}
+    assert said["Order~20~ID"] == {"tidegate.source": "`Order ID` int(11)", "comment": "it's"}
+    assert said["id"] == {"tidegate.source": "int(11)"}
 
 
 def test_a_table_made_from_a_query_has_the_names_that_the_server_gave_it(

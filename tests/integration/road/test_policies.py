@@ -100,7 +100,7 @@ def test_silvers_columns_say_their_type_and_comment_at_the_source_and_follow_bot
     road.capture()
     road.apply(spark)
     text = 'it\'s `x` \\ "q"; DROP TABLE t -- ü'
-    assert _comments(road, database) == {"id": f"int(10) unsigned: {text}", "n": "decimal(9,2)"}
+    assert _comments(road, database) == {"id": ("int(10) unsigned", text), "n": ("decimal(9,2)", "")}
     mariadb.query(
         "ALTER TABLE t MODIFY n DECIMAL(9,2) COMMENT 'money', ADD e ENUM('a') COMMENT 'new'", database=database
     )
@@ -109,17 +109,18 @@ def test_silvers_columns_say_their_type_and_comment_at_the_source_and_follow_bot
     road.capture()
     road.apply(spark)
     assert _comments(road, database) == {
-        "id": f"int(10) unsigned: {text}",
-        "n": "decimal(9,2): money",
-        "e": "enum('a','b'): newer",
+        "id": ("int(10) unsigned", text),
+        "n": ("decimal(9,2)", "money"),
+        "e": ("enum('a','b')", "newer"),
     }
     assert road.assert_equal() == {"t": 2}
 
 
-def _comments(road: Road, database: str) -> dict[str, str]:
+def _comments(road: Road, database: str) -> dict[str, tuple[str, str]]:
     schema = DeltaTable(road.lake.uri(tables.silver_path(database, "t"))).schema()
-    told = {field.name: str(field.metadata.get("comment", "")) for field in schema.fields}
-    return {name: text for name, text in told.items() if not name.startswith(tables.SYSTEM_PREFIX)}
+    fields = [field for field in schema.fields if not field.name.startswith(tables.SYSTEM_PREFIX)]
+    said = {field.name: field.metadata for field in fields}
+    return {name: (str(of["tidegate.source"]), str(of.get("comment", ""))) for name, of in said.items()}
 
 
 def _silver(road: Road, database: str, table: str) -> list[tuple[int, int]]:

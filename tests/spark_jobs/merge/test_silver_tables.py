@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.delta.log import DeltaLog
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver_tables import add_columns, create_silver, describe_columns, empty_silver
+from tidegate.lake.silver_tables import add_columns, create_silver, describe_silver, empty_silver
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.past import SOFT_DELETE
@@ -112,11 +113,13 @@ def test_added_columns_are_those_that_sql_adds(spark: SparkSession, tmp_path: Pa
 def test_comments_are_changed(spark: SparkSession, tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     log = filled(spark, uri)
-    assert describe_columns(log, {"v": "varchar(9)", "gone": "x"}).version == 2
-    assert describe_columns(log, {"v": "varchar(9)"}).version == 2
-    assert {field.name: field.metadata for field in spark.read.format("delta").load(uri).schema}["v"] == {
-        "comment": "varchar(9)"
-    }
+    columns = (SilverColumn("v", "string", "words", source="varchar(9)"), SilverColumn("gone", "int", "x"))
+    shape = SilverShape(columns, ("id",), comment="a table")
+    assert describe_silver(log, shape).version == 2
+    assert describe_silver(log, replace(shape, comment=None)).version == 2
+    field = {field.name: field for field in spark.read.format("delta").load(uri).schema}["v"]
+    assert field.metadata == {"comment": "words", "tidegate.source": "varchar(9)"}
+    assert log.state().metadata["description"] == "a table"
 
 
 def test_a_table_is_emptied_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(2, "control/cuts", "by what silver's log is known: silver_id, silver_ts"),
     Migration(2, "control/actions", "a new table: what people did"),
     Migration(3, "control/cuts", "how large silver is: silver_rows, silver_files, silver_bytes"),
+    Migration(4, "control/schema_history", "comments of tables: comment"),
 )
 
 # The first one that a lake could tell of itself; what had no control/format is 0.

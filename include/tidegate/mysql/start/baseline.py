@@ -164,8 +164,7 @@ def read_schema(
         tables = [name for name in names if listed[name].engine != SEQUENCE]
         shown = shown_tables(cursor, tables, server_settings(cursor))
     merged = {under: name for name, said in shown.items() for under in said.union}
-    versions = read_defaults(connection, source, position, databases)
-    next_id = first_id
+    versions, next_id = read_defaults(connection, source, position, databases), first_id
     for name in names:
         made = tuple(_column(cell, next_id + n, mariadb=mariadb) for n, cell in enumerate(columns.get(name, ())))
         next_id += len(made)
@@ -193,6 +192,7 @@ def read_schema(
                 engine=listed[name].engine,
                 foreign_keys=said.foreign_keys,
                 merged_by=merged.get(name, ()),
+                comment=listed[name].comment,
             )
         )
     return versions

@@ -25,6 +25,7 @@ class ListedTable:
     collation: str
     engine: str
     partitioned: bool
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,16 @@ class InformationSchema:
 
     def listed_tables(self, names: Iterable[Name]) -> dict[Name, ListedTable]:
         """Every base table, and MariaDB's sequences; no views."""
-        asked = "table_schema, table_name, table_collation, table_type, engine, create_options"
+        asked = "table_schema, table_name, table_collation, table_type, engine, create_options, table_comment"
         select = f"SELECT {asked} FROM information_schema.tables"
         listed = dict[Name, ListedTable]()
-        for database, table, collation, kind, engine, options in rows_of(self.ask, select, names):
+        for database, table, collation, kind, engine, options, comment in rows_of(self.ask, select, names):
             if kind in _BASE or kind == SEQUENCE.upper():
                 listed[str(database), str(table)] = ListedTable(
                     str(collation or ""),
                     engine_kept(str(engine or "")) if kind in _BASE else SEQUENCE,
                     _PARTITIONED in str(options or "").lower().split(),
+                    comment.decode() if isinstance(comment, bytes) else str(comment or ""),
                 )
         return listed
 

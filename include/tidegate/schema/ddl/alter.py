@@ -36,6 +36,7 @@ from tidegate.schema.ddl.tree import (
     SetNotNull,
     SetVisibility,
     SystemVersioning,
+    TableComment,
     TableDefaults,
     TableName,
 )
@@ -52,9 +53,11 @@ _KEEPS_ROWS: Final = (
     RenameTo,
     SetDefault,
     SetVisibility,
+    TableComment,
     TableDefaults,
 )
 _LOOKS: Final = frozenset({"CHECK", "CONSTRAINT", "FORCE", "KEY", "ORDER", "PRIMARY", "UNIQUE"})
+_COMMENT_MAX: Final = 2048  # characters of a table's; a server that isn't strict cuts it there
 
 
 def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ignore: bool) -> tuple[Action, ...]:
@@ -71,7 +74,7 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
         before = cursor.at
         read = _action(cursor, database, touched)
         actions.extend(read)
-        _skip_rest(cursor, database, actions)
+        _skip_rest(cursor, database, actions, is_index=any(isinstance(action, AddIndex) for action in read))
         if cursor.at == before:
             raise cursor.lost("an action of ALTER TABLE")
     if partitions_at:
@@ -106,13 +109,26 @@ def read_storage(cursor: Cursor, database: str) -> EngineOptions:
     return EngineOptions("", tuple(names))
 
 
-def _skip_rest(cursor: Cursor, database: str, actions: list[Action]) -> None:
-    """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset, ENGINE)."""
+def read_comment(cursor: Cursor) -> TableComment | None:
+    """COMMENT [=] 'text' of a table; None, and nothing is stepped over, where it isn't here."""
+    if not cursor.take("COMMENT"):
+        return None
+    cursor.take_mark("=")
+    return TableComment(cursor.next().text[:_COMMENT_MAX])
+
+
+def _skip_rest(cursor: Cursor, database: str, actions: list[Action], *, is_index: bool) -> None:
+    """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset, ENGINE).
+
+    is_index: they follow one, whose comment isn't the table's.
+    """
     while not (cursor.ended or cursor.is_mark(",")):
         if starts_charset(cursor):
             actions.append(TableDefaults(_charset(cursor)))
         elif storage := read_storage(cursor, database):
             actions.append(storage)
+        elif not is_index and (comment := read_comment(cursor)) is not None:
+            actions.append(comment)
         else:
             cursor.skip_one()
 
@@ -154,7 +170,9 @@ def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Act
         return []
     if storage := read_storage(cursor, database):
         return [storage]
-    if word in ("COMMENT", "CONNECTION"):  # COMMENT 'x' COLLATE y: step over the string, then options go on
+    if (comment := read_comment(cursor)) is not None:
+        return [comment]
+    if word == "CONNECTION":  # CONNECTION 'x' COLLATE y: step over the string, then options go on
         cursor.next()
     cursor.skip_one()
     return []

@@ -14,7 +14,7 @@ from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.remedy import REFILL, REPORT, Remedy
-from tidegate.schema.ddl.alter import read_actions, read_storage
+from tidegate.schema.ddl.alter import read_actions, read_comment, read_storage
 from tidegate.schema.ddl.columns import read_column, read_constraint, read_parts, starts_constraint
 from tidegate.schema.ddl.partitions import read_partitioning
 from tidegate.schema.ddl.query import query_in_parentheses, query_starts
@@ -263,6 +263,7 @@ def _create_table(
         options.versioned,
         options.partitioning,
         options.storage,
+        options.comment,
     )
 
 
@@ -294,13 +295,13 @@ class _Options:
     versioned: bool = False
     partitioning: Partitioning | None = None
     storage: EngineOptions = field(default_factory=EngineOptions)
+    comment: str = ""
 
 
 def _table_options(cursor: Cursor, database: str) -> _Options:
     """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
-    charset, versioned = Charset(), False
+    charset, versioned, comment, storage = Charset(), False, "", EngineOptions()
     partitioning: Partitioning | None = None
-    storage = EngineOptions()
     while not cursor.ended:
         word = cursor.now.upper
         if starts_charset(cursor):
@@ -310,18 +311,20 @@ def _table_options(cursor: Cursor, database: str) -> _Options:
         elif cursor.take("PARTITION", "BY"):
             partitioning = read_partitioning(cursor)
         elif query_starts(cursor):
-            return _Options(charset, cursor.at, versioned, partitioning, storage)
+            return _Options(charset, cursor.at, versioned, partitioning, storage, comment)
         elif added := read_storage(cursor, database):
             storage = EngineOptions(
                 added.engine or storage.engine, storage.union if added.union is None else added.union
             )
-        elif word in ("COMMENT", "CONNECTION", "PASSWORD"):
+        elif (said := read_comment(cursor)) is not None:
+            comment = said.text
+        elif word in ("CONNECTION", "PASSWORD"):
             cursor.next()
             cursor.take_mark("=")
             cursor.next()
         else:
             cursor.skip_one()
-    return _Options(charset, None, versioned, partitioning, storage)
+    return _Options(charset, None, versioned, partitioning, storage, comment)
 
 
 def _database(cursor: Cursor, database: str, *, create: bool, or_replace: bool = False) -> DefineDatabase:

@@ -198,6 +198,11 @@ class TableDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class TableComment:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SystemVersioning:
     """ADD or DROP SYSTEM VERSIONING."""
 
@@ -233,6 +238,7 @@ Action = (
     | RenameTo
     | ConvertCharset
     | TableDefaults
+    | TableComment
     | SetNotNull
     | SystemVersioning
     | PartitionAction
@@ -262,6 +268,7 @@ class CreateTable:
     versioned: bool = False
     partitioning: Partitioning | None = None
     storage: EngineOptions = field(default_factory=EngineOptions)
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ class TableVersion:
 
     moved: rows moved or deleted by the statement without row events. engine: in lower case, "" for InnoDB.
     foreign_keys: those with changes of this table's rows. merged_by: the MERGE table over it. origin: the source's own
-    description, where rows refer to it (TiDB's ids of tables and columns); its reader's business.
+    description, where rows refer to it (TiDB's ids of tables and columns); its reader's business. comment: the
+    table's; None where nobody has said it.
 
     A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too:
     then also its settings).
@@ -166,6 +167,7 @@ class TableVersion:
     merged_by: tuple[str, ...] = ()
     settings: ServerSettings | None = None
     origin: str = ""
+    comment: str | None = None
 
     @property
     def physical(self) -> Physical:
@@ -232,6 +234,7 @@ class TableVersion:
             "merged_by": list(self.merged_by) or None,
             "settings": self.settings.to_text() if self.settings else None,
             "origin": self.origin or None,
+            "comment": self.comment,
         }
 
     @classmethod
@@ -267,6 +270,7 @@ class TableVersion:
             merged_by=tuple(row.get("merged_by") or ()),
             settings=ServerSettings.from_text(row.get("settings")),
             origin=row.get("origin") or "",
+            comment=row.get("comment"),
         )
 
 

@@ -30,6 +30,8 @@ def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
         lines.append("columns in another order")
     if old.key != new.key:
         lines.append(f"key ({', '.join(old.key_names)}) -> ({', '.join(new.key_names)})")
+    if old.comment != new.comment and new.comment is not None:
+        lines.append(f"comment {_shown(old.comment or '')} -> {_shown(new.comment)}")
     if old.partitioning != new.partitioning:
         lines.append(f"partitions {_partitions(old)} -> {_partitions(new)}")
     if new.moved is not None:

@@ -27,6 +27,7 @@ from tidegate.schema.ddl.tree import (
     RenameTables,
     RenameTo,
     Statement,
+    TableComment,
     TableName,
     Truncate,
 )
@@ -204,6 +205,8 @@ class TableEffects:
             rename_view(self._work, table, renamed)
             return
         moves = PartitionMoves(self._work, self._known, self._history.keeps, self._context.new_id)
+        if not self._work.lives(table) and all(isinstance(action, TableComment) for action in statement.actions):
+            return  # of a table that nobody knows
         if not self._known(table):
             if renamed is not None:
                 self._known(renamed)

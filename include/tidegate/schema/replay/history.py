@@ -368,14 +368,13 @@ class SchemaHistory:
         made: list[TableVersion] = []
         for name in touched:
             self.held.pop(name, None)
-        for (database, table), after in work.changed():
-            last = self.last((database, table))
+        for name, after in work.changed():
+            last = self.last(name)
             if last is not None and last.commit_ts >= statement.commit_ts:
                 continue  # DROP DATABASE again, when one of its tables catches up: the others are past it
             version = TableVersion(
-                source=self.source,
-                database=database,
-                table=table,
+                self.source,
+                *name,
                 version=last.version + 1 if last else 1,
                 commit_ts=statement.commit_ts,
                 file=statement.file,
@@ -393,6 +392,7 @@ class SchemaHistory:
                 engine=after.shape.engine,
                 foreign_keys=after.shape.foreign_keys,
                 merged_by=after.shape.merged_by,
+                comment=after.shape.comment,
                 settings=last.settings if last else None,
             )
             made.append(version)

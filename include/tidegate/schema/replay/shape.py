@@ -34,6 +34,7 @@ from tidegate.schema.ddl.tree import (
     SetNotNull,
     SetVisibility,
     SystemVersioning,
+    TableComment,
     TableDefaults,
 )
 from tidegate.schema.ddl.types import shown_type
@@ -60,7 +61,7 @@ from tidegate.schema.replay.table_charsets import converted, recoded, resolve_ch
 class Shape:
     """Columns in table order, indexes in the order in which they were made, defaults, partitions if it has any.
 
-    engine, foreign_keys, merged_by: as TableVersion has them.
+    engine, foreign_keys, merged_by, comment: as TableVersion has them.
     """
 
     columns: tuple[Column, ...]
@@ -71,6 +72,7 @@ class Shape:
     engine: str = ""
     foreign_keys: tuple[ForeignKey, ...] = ()
     merged_by: tuple[str, ...] = ()
+    comment: str | None = None
 
     @classmethod
     def of(cls, version: TableVersion) -> Shape:
@@ -100,7 +102,8 @@ def create(statement: CreateTable, context: Context, taken: Sequence[Column] = (
     indexes = with_row_end(indexes, columns, versioned=statement.versioned)
     engine, keys = created_storage(statement.storage, definitions, context)
     shape = _settled(columns, indexes, defaults, statement.period)
-    return replace(shape, partitioning=statement.partitioning, engine=engine, foreign_keys=keys)
+    shape = replace(shape, engine=engine, foreign_keys=keys, comment=statement.comment)
+    return replace(shape, partitioning=statement.partitioning)
 
 
 def _as_defined(defined: Column | None, taken: Column, context: Context) -> Column:
@@ -131,7 +134,9 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     after = _settled(columns, with_row_end(indexes, columns, versioned=versioned), defaults, not_null)
     engine, keys = altered_storage(shape.engine, shape.foreign_keys, actions, added, context)
     partitioning = altered(shape.partitioning, actions, renamed_columns(actions))
-    return replace(after, partitioning=partitioning, engine=engine, foreign_keys=keys, merged_by=shape.merged_by)
+    after = replace(after, partitioning=partitioning, engine=engine, foreign_keys=keys, merged_by=shape.merged_by)
+    said = [action.text for action in actions if isinstance(action, TableComment)]
+    return replace(after, comment=said[-1] if said else shape.comment)
 
 
 def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
@@ -144,6 +149,7 @@ def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
         shape.collation,
         shape.partitioning,
         shape.engine,
+        comment=shape.comment,
     )
 
 

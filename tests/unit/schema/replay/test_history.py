@@ -199,9 +199,22 @@ def test_replaying_again_changes_nothing() -> None:
 def test_an_index_or_engine_alone_makes_no_version_unless_it_is_the_key() -> None:
     s = Session()
     s.run("CREATE TABLE t (a INT NOT NULL, b INT)")
-    assert s.run("ALTER TABLE t ENGINE=InnoDB, COMMENT='x'") == []
+    assert s.run("ALTER TABLE t ENGINE=InnoDB, AUTO_INCREMENT=7") == []
     (version,) = s.run("CREATE UNIQUE INDEX u ON t (a)")
     assert version.key_names == ("a",)
+
+
+def test_a_comment_of_the_table_makes_a_version() -> None:
+    s = Session()
+    s.run("CREATE TABLE t (a INT COMMENT 'of a', KEY k (a) COMMENT 'of k') COMMENT='first' ENGINE=InnoDB")
+    assert s.last("t").comment == "first"
+    (version,) = s.run("ALTER TABLE t ADD INDEX i (a) COMMENT 'of i'")
+    assert version.comment == "first"
+    (version,) = s.run("ALTER TABLE t ENGINE=InnoDB COMMENT ''")
+    assert version.comment == ""
+    s.run("ALTER TABLE t COMMENT 'a', COMMENT='it''s'", "CREATE TABLE l LIKE t", "RENAME TABLE t TO u")
+    assert [s.last(name).comment for name in "lu"] == ["it's", "it's"]
+    assert s.run("ALTER TABLE u COMMENT = 'it''s'") == []
 
 
 def test_the_key_is_the_primary_key_else_the_shortest_unique_one_without_null_or_prefix() -> None:
