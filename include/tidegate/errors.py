@@ -170,6 +170,10 @@ class SilverUnlike(Terminal):
     """Silver's own log isn't what control tables say of the table; its rows must be read anew."""
 
 
+class PastUnlike(SilverUnlike):
+    """The same of a table with history or soft delete: a snapshot would read its rows, and lose its past."""
+
+
 class SilverForeign(Terminal):
     """A table that tidegate didn't fill lies where silver's is to be; it is a person's to move it away."""
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from tidegate.errors import SchemaMismatch, SilverUnlike, StreamCorrupt, UnknownEvent
+from tidegate.errors import PastUnlike, SchemaMismatch, SilverUnlike, StreamCorrupt, UnknownEvent
 from tidegate.schema.ddl.reader import DdlNotRead
 
 
@@ -95,6 +95,7 @@ ENDS: Final[Mapping[Cause, Ends]] = MappingProxyType(
 _OF_CLASS: Final[Mapping[str, Cause]] = MappingProxyType(
     {
         SilverUnlike.__name__: Cause.NEEDS_ROWS,
+        PastUnlike.__name__: Cause.NEEDS_ROWS,
         SchemaMismatch.__name__: Cause.MISMATCH,
         DdlNotRead.__name__: Cause.DDL_NOT_READ,
         UnknownEvent.__name__: Cause.EVENT_NOT_READ,

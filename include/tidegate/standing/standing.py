@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tidegate.errors import PastUnlike
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion
 from tidegate.standing.causes import ENDS, Cause, Emptying, Word
@@ -101,6 +102,13 @@ class Standing:
         return self.cause is not None and self.state is State.HELD and (ENDS[self.cause].snapshot or self.needs.rows)
 
     @property
+    def lacks_past(self) -> bool:
+        """Whether it needs more than its rows: versions or deleted rows that only bronze has. A snapshot is a person's
+        word that they may go.
+        """
+        return self.lacks_rows and self.fault == PastUnlike.__name__
+
+    @property
     def is_blocked(self) -> bool:
         """Whether it lacks rows, or changes without row events: no snapshot that is under way can end well."""
         return self._needs_rows or (self.state is State.HELD and self.cause is Cause.UNLOGGED)
@@ -144,7 +152,7 @@ class Standing:
         whether the source has had no table of this name from there on up to the place.
         """
         how = ENDS[self.cause].emptied if self.cause is not None else Emptying.NEVER
-        if how is Emptying.NEVER:
+        if how is Emptying.NEVER or self.lacks_past:
             return False
         # A place may be the end of its window. What it met of a table that was gone by then came before; once, lest the
         # statement that took the table away be what can't be followed.

@@ -38,14 +38,14 @@ from spark_jobs.window.standing.standings import line_of, note
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
-from tidegate.errors import SilverForeign, SilverUnlike, Terminal
+from tidegate.errors import PastUnlike, SilverForeign, SilverUnlike, Terminal
 from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
 from tidegate.lake.from_bronze import FromBronze
 from tidegate.lake.quiet_tables import quiet_tables
 from tidegate.lake.sizes import size_cells
 from tidegate.limits import SILVER_LISTED_TABLES
 from tidegate.remedy import REFILL, Needs
-from tidegate.standing.causes import Cause, cause_of
+from tidegate.standing.causes import cause_of
 from tidegate.standing.events import Event, Refused, SilverOlder
 from tidegate.standing.silver import (
     AT_REST,
@@ -115,7 +115,7 @@ def check(app: Application, name: str, state: TableState) -> None:
     if unlike is Unlike.FOREIGN:
         raise SilverForeign(told(name, unlike, said), where=state.place, remedy=MOVE_AWAY)
     if unlike is not None:
-        raise SilverUnlike(told(name, unlike, said), where=state.place, remedy=REFILL)
+        raise _unlike_class(app, name, unlike)(told(name, unlike, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
         note_others(app, name, said, shown)
         known[name] = shown.said  # what stands between is looked at once
@@ -240,7 +240,14 @@ def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | No
     at_ts = bronze.way(verdict, app.states.get(name)) if bronze is not None else None
     if at_ts is not None:
         return SilverOlder(at_ts, f"{what}; {catches_up(verdict, at_ts)}")
-    return Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS, at_ts=app.cut_ts)
+    fault = _unlike_class(app, name, verdict.unlike).__name__
+    return Refused(cause_of(fault), what, needs=Needs.ROWS, fault=fault, at_ts=app.cut_ts)
+
+
+def _unlike_class(app: Application, name: str, unlike: Unlike) -> type[SilverUnlike]:
+    """A table whose silver is gone has no past to lose. Each row of its new history says that it may be older."""
+    keeps = app.pipeline.tables.keeps_past(*app.names.pair(name))
+    return PastUnlike if keeps and unlike is not Unlike.GONE else SilverUnlike
 
 
 def _catches_up(app: Application, name: str) -> bool:

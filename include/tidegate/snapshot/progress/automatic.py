@@ -12,7 +12,8 @@ control/snapshots.
 
 No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since
 it is held again, is asked for ever more seldom. A person's requests with a good end don't count:
-the table was whole. A snapshot cancelled by a person isn't asked for until a person asks.
+the table was whole. A snapshot cancelled by a person isn't asked for until a person asks. Nor is
+one that would lose a table's past.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
     LakeUnavailable.
     """
     states, patterns = last_states(lake), pipeline.tables
-    wanted = {name for name, state in states.items() if state.lacks_rows}
+    wanted = {name for name, state in states.items() if state.lacks_rows and not state.lacks_past}
     physical_of: dict[str, list[Physical]] = {}
     gone: set[str] = set()
     servers = [name for name in pipeline.owners if not pipeline.lacks_snapshots(name)]

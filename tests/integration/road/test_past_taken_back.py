@@ -1,0 +1,83 @@
+"""Delta's RESTORE of a table with history or soft delete: its past is made anew, or a person gives it up.
+
+In:  a real server; silver taken back to an older version by Spark.
+Out: no snapshot begins by itself: it would read the rows alone. rebuild and swap bring back every version and every
+     deleted row; a TRUNCATE at the source ends no wait.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.rebuild import Rebuild, rebuild, swap
+from spark_jobs.session.background import BackgroundSession
+from tests.integration.road.test_renames import held, run
+from tests.kit.road import Road
+from tests.kit.snapshots import Reading
+from tests.support.readers import READERS
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.lake.held import last_states
+from tidegate.local.server import Server
+from tidegate.snapshot.progress.automatic import waiting
+from tidegate.standing.shown import line_of
+
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
+
+NAMES = ("h", "s", "g")
+
+
+def rows(road: Road, database: str, table: str) -> list[str]:
+    uri = road.lake.uri(tables.silver_path(database, table))
+    return sorted(map(str, READERS["DuckDB"](uri).to_pylist()))
+
+
+def test_a_past_comes_back_by_a_rebuild_alone(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON tidegate.* TO '{mariadb.user}'@'%'")
+    keys = f", history: ['{database}.h', '{database}.g'], soft_delete: ['{database}.s']"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=keys)
+    road.capture()
+
+    def step(statement: str) -> dict[str, str]:
+        run(mariadb, database, "\n".join(statement.format(name) for name in NAMES))
+        road.capture()
+        return held(road.apply(spark))
+
+    step("CREATE TABLE {0} (id INT PRIMARY KEY, v INT)\nINSERT INTO {0} VALUES (1, 1), (2, 2)")
+    for turn in (3, 4):
+        step(f"UPDATE {{0}} SET v = v + 10 WHERE id = 1\nINSERT INTO {{0}} VALUES ({turn}, 3)")
+        step(f"DELETE FROM {{0}} WHERE id = {turn}")
+    known = {name: rows(road, database, name) for name in NAMES}
+    for name in NAMES:
+        uri = road.lake.spark_uri(tables.silver_path(database, name))
+        spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1")
+        assert rows(road, database, name) != known[name]
+
+    reasons = step("UPDATE {0} SET v = 9 WHERE id = 2")
+    assert reasons.keys() == {f"{database}.{name}" for name in NAMES}
+    states = last_states(road.lake)
+    for name in NAMES:
+        assert "rebuild" in line_of(states[f"{database}.{name}"])
+        assert not states[f"{database}.{name}"].releasable
+    assert waiting(road.pipeline, road.lake) == {}, "a snapshot has no past"
+
+    background = BackgroundSession(lambda: spark)
+    for name in ("h", "s"):
+        plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.{name}", "", "")
+        assert rebuild(plan, background, compare=False, report=road.lines.append) == 0
+        swap(plan, background, report=road.lines.append)
+    assert set(step("TRUNCATE TABLE {0}")) == {f"{database}.g"}, "its past isn't there yet"
+    for name, live in (("h", "'_tg_is_current': True"), ("s", "'_tg_deleted': False")):
+        ended = [row for row in known[name] if live not in row]
+        assert len(ended) >= 2
+        assert set(ended) < set(rows(road, database, name))
+
+    Reading(road, spark).run(f"{database}.g")
+    assert not step("INSERT INTO {0} VALUES (7, 7)"), "a person gave it up"
+    assert road.assert_equal() == dict.fromkeys(NAMES, 1)
