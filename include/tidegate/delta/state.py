@@ -38,6 +38,22 @@ def no_files(_: Mapping[str, Any]) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class FileTotals:
+    """Sums over live files. rows: of those whose statistics say it, dead ones not counted. unsaid: files without."""
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    unsaid: int = 0
+
+    def with_file(self, file: LiveFile, sign: int) -> FileTotals:
+        """sign: 1 for a file that comes, -1 for one that goes."""
+        rows = file.live_rows
+        unsaid = self.unsaid + sign * (rows is None)
+        return FileTotals(self.files + sign, self.bytes + sign * file.size, self.rows + sign * (rows or 0), unsaid)
+
+
 @dataclass(frozen=True)
 class TableState:
     """A table at one version; never changed once it is made, so any thread may hold it.
@@ -77,6 +93,14 @@ class TableState:
     def files(self) -> tuple[LiveFile, ...]:
         """The live files."""
         return tuple(self.live.values())
+
+    @cached_property
+    def totals(self) -> FileTotals:
+        """Counted once, then carried from commit to commit: its cost follows what changed."""
+        made = FileTotals()
+        for file in self.files:
+            made = made.with_file(file, 1)
+        return made
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
@@ -128,6 +152,7 @@ class _Making:
         self._transactions = dict(before.transactions)
         self._domains = dict(before.domains)
         self._metadata, self._protocol, self._bytes = before.metadata, before.protocol, before.bytes
+        self._totals: FileTotals | None = before.__dict__.get("totals")
 
     def take(self, action: Action) -> None:
         """One action. No two actions of a commit are about the same file, so their order doesn't matter."""
@@ -135,8 +160,9 @@ class _Making:
             key = file_key(add)
             self._drop(key)
             if self._keep is None or self._keep(add):
-                self._live[key] = LiveFile(add)
+                self._live[key] = file = LiveFile(add)
                 self._bytes += _weight(add)
+                self._count(file, 1)
         elif remove := action.get("remove"):
             self._drop(file_key(remove))
         elif txn := action.get("txn"):
@@ -154,9 +180,14 @@ class _Making:
         gone = self._live.pop(key, None)
         if gone is not None:
             self._bytes = max(0, self._bytes - _weight(gone.action))
+            self._count(gone, -1)
+
+    def _count(self, file: LiveFile, sign: int) -> None:
+        if self._totals is not None:
+            self._totals = self._totals.with_file(file, sign)
 
     def state(self, version: int) -> TableState:
-        return TableState(
+        made = TableState(
             self._place,
             version,
             self._live,
@@ -167,6 +198,9 @@ class _Making:
             self._bytes,
             self._keep,
         )
+        if self._totals is not None:
+            made.__dict__["totals"] = self._totals
+        return made
 
 
 @lru_cache(maxsize=1024)

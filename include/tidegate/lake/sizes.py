@@ -29,13 +29,12 @@ class SilverSize:
 
 
 def size_cells(state: TableState) -> dict[str, int | None]:
-    """Cells of control/cuts; null for a table that isn't there."""
-    if not state.created:
+    """Cells of control/cuts; null for a table that isn't there, and for a state that holds not all files."""
+    if not state.created or state.keep is not None:
         return dict.fromkeys(SIZE_COLUMNS)
-    counts = [file.live_rows for file in state.files]
-    known = [count for count in counts if count is not None]
-    rows = sum(known) if len(known) == len(counts) else None
-    return {"silver_rows": rows, "silver_files": len(counts), "silver_bytes": sum(file.size for file in state.files)}
+    totals = state.totals
+    rows = None if totals.unsaid else totals.rows
+    return {"silver_rows": rows, "silver_files": totals.files, "silver_bytes": totals.bytes}
 
 
 def size_of(row: Mapping[str, Any]) -> SilverSize | None:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_jobs.window.window import TableWindow, Window
 from tests.spark_jobs.window.test_silver_guard import PATH, begun
@@ -42,6 +44,23 @@ def test_rows_are_those_that_a_reader_counts() -> None:
     assert size_of(size_cells(state_of())) == SilverSize(0, 0, 0)
     assert size_of(size_cells(TableState("t"))) is None, "there is no table"
     assert size_of({"table": "d.t"}) is None, "as an older release wrote it"
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([None, 0, 7]), st.integers(0, 2))), max_size=8))
+def test_a_size_that_is_carried_on_is_the_one_that_is_counted(commits: list[list[tuple[int, int | None, int]]]) -> None:
+    """A commit adds files, some in place of one with another deletion vector, and removes those of size 0."""
+    state = TableState("t").after(0, [{"metaData": {"id": "t"}}])
+    assert state.totals.files == 0
+    for version, commit in enumerate(commits, 1):
+        actions: list[dict[str, object]] = []
+        for name, rows, dead in {name: (name, rows, dead) for name, rows, dead in commit}.values():
+            gone = [body.action for body in state.files if body.path == str(name)]
+            actions += [{"remove": body} for body in gone]
+            if rows != 0:
+                actions.append({"add": file(str(name), rows, 10 * name, dead if rows else 0)})
+        state = state.after(version, actions)
+        assert "totals" in state.__dict__, "it isn't counted again"
+        assert state.totals == TableState("t", version, state.live).totals
 
 
 def test_apply_publishes_a_tables_size_and_a_page_reads_no_silver(tmp_path: Path) -> None:
