@@ -43,6 +43,7 @@ from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.job_log import begin, tell
 from spark_jobs.session.spark import application_session
+from spark_jobs.session.window_lines import WindowDone, WindowLines
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import stalled, take_up_selection
 from spark_jobs.window.made import Applied
@@ -53,7 +54,7 @@ from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from spark_jobs.window.waves.waves import has_marks
 from spark_jobs.window.window import Window
 from tidegate import config
-from tidegate.commit_ts import physical_ms, time_text
+from tidegate.commit_ts import time_text
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
@@ -111,13 +112,15 @@ def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[]
 
     is_over: why the loop ends now; "" while it goes on.
     """
+    lines = WindowLines(report)
     try:
-        return _loop(app, report, is_over)
+        return _loop(app, report, lines, is_over)
     finally:
+        lines.flush()
         app.checkpoints.close()
 
 
-def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[], str]) -> int:
+def _loop(app: Application, report: Callable[[str], None], lines: WindowLines, is_over: Callable[[], str]) -> int:
     settings = app.pipeline.apply
     batch = settings.mode == config.ApplyMode.BATCH
     started = last_work = time.monotonic()
@@ -142,7 +145,7 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
             windows += 1
             if not look.quiet(done.window):
                 last_work = time.monotonic()
-            report(_summary(done, time.monotonic() - now))
+            lines.add(_done(done, time.monotonic() - now))
             for name, state in sorted(done.window.held.items()):
                 what = "waits, and catches up by itself" if state.state is State.RELEASED else f"is {state.state}"
                 report(f"tidegate: warning: {name} {what}: {line_of(app, name, state)}")
@@ -244,24 +247,18 @@ class Look:
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
 
-def _summary(done: Applied, seconds: float) -> str:
+def _done(done: Applied, seconds: float) -> WindowDone:
     window = done.window
-    lag = time.time() - physical_ms(window.cut_ts) / 1000
     held = "".join(
-        f", {state}: {', '.join(names)}"
+        f"; {state}: {', '.join(names)}"
         for state in (State.HELD, State.RELEASED)
         if (names := sorted(name for name, known in window.held.items() if known.state is state))
     )
     writers = f" ({done.writers()})" if done.versions else ""
     latency = f"; {done.latency.markers} markers: {done.latency}" if done.latency else ""
-    work = ", ".join(
-        (
-            counted(len(window.refs), "segment", "segments"),
-            counted(done.rows, "change", "changes"),
-            counted(len(done.versions), "table", "tables"),
-        )
-    )
-    return f"cut {window.cut_ts}: {work}{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}{latency}"
+    notes = f"{writers}{held}{latency}"
+    size = len(window.refs), done.rows, len(done.versions)
+    return WindowDone(window.cut_ts, *size, seconds, notes, is_news=bool(window.held))
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:

@@ -132,8 +132,12 @@ class CaptureSensor(BaseSensorOperator):
         now = time.monotonic()
         if now - self._reported_at >= REPORT_SECONDS:
             self._reported_at = now
+            if str(progress.position).startswith(":"):
+                self.log.info("source %s answers; it has written nothing since capture began", self.source)
+                return
             self.log.info(
-                "%d segments, %.1f MB/s, lag %.1f s, at %s",
+                "source %s: %d segments captured, %.1f MB/s, %.1f s behind, at %s",
+                self.source,
                 progress.segments,
                 progress.bytes_per_second / 1e6,
                 progress.lag_seconds,

@@ -52,6 +52,16 @@ _ERROR_LINE = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
 _WARNING_LINE = re.compile(r"^tidegate: warning: (?P<line>.+)$")
 
 
+# Said by Java and Spark at each start.
+_JVM_STARTS = re.compile(r"\s*(WARNING: Using incubator modules: |Setting Spark log level to )")
+_SETTINGS = re.compile(r"--conf .*(?= --name )")
+
+
+def short_command(text: str) -> str:
+    """A spark-submit without its settings, which come from the pipeline file and this machine."""
+    return _SETTINGS.sub(lambda settings: f"... {settings[0].count('--conf ')} settings by --conf ...", text, count=1)
+
+
 class JobFailed(Terminal):
     """The Spark job ended with an error that a person must look at."""
 
@@ -117,7 +127,11 @@ class SparkJobOperator(SparkSubmitOperator):
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _relay_warnings(self) -> None:
-        """The job's warnings are warnings of the task: the provider logs all that a job prints as information."""
+        """The job's warnings are warnings of the task: the provider logs all that a job prints as information.
+
+        The log has the command without its settings, some 40; at level debug it is whole. Lines of each start of Java
+        say nothing to anybody.
+        """
         hook = self._hook
         assert hook is not None, "made by _prepare"
         relay = hook._process_spark_submit_log  # noqa: SLF001 - no other place sees the lines while they come
@@ -126,13 +140,21 @@ class SparkJobOperator(SparkSubmitOperator):
             for line in lines:
                 if warning := _WARNING_LINE.match(line.strip()):
                     self.log.warning("%s", warning["line"])
-                else:
+                elif not _JVM_STARTS.match(line):
                     yield line
 
         def relayed(itr: Iterator[Any]) -> None:
             relay(sifted(itr))
 
         hook._process_spark_submit_log = relayed  # type: ignore[method-assign]  # noqa: SLF001
+        masked = hook._mask_cmd  # noqa: SLF001 - its only other place is a failed job's message
+
+        def shortened(command: str | list[str]) -> str:
+            whole = masked(command)
+            self.log.debug("%s", whole)
+            return short_command(whole)
+
+        hook._mask_cmd = shortened  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
     def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
         """The job's exit code and error line as one of our exceptions; without a line it was ended from outside."""

@@ -40,6 +40,24 @@ def test_a_jobs_warnings_are_the_tasks_warnings(operator: Any, capsys: pytest.Ca
     assert "tidegate: warning" not in warned
 
 
+def test_a_tasks_log_has_no_line_of_each_start_and_a_command_that_fits_a_screen(
+    operator: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was 3,000 characters, the first thing that a person met."""
+    operator.application, operator.name = "/p/spark_jobs/apply.py", "tidegate p apply"
+    operator.conf = {f"spark.a{number}": "-XX:One -XX:Two=3" for number in range(40)}
+    hook = operator._hook = operator._get_hook()
+    operator._relay_warnings()
+    command = hook._build_spark_submit_command("/p/spark_jobs/apply.py")
+    assert command.count("--conf") == 40, "what runs has them"
+    hook._process_spark_submit_log(iter(["WARNING: Using incubator modules: jdk.incubator.vector\n", "silver\n"]))
+    lines = capsys.readouterr().out.splitlines()
+    (said,) = [line for line in lines if "Spark-Submit cmd" in line]
+    assert "... 40 settings by --conf ... --name tidegate p apply /p/spark_jobs/apply.py" in said
+    assert "-XX" not in said
+    assert not any("incubator" in line for line in lines)
+
+
 def test_a_killed_spark_is_one_line_and_tried_three_times(operator: Any) -> None:
     from airflow.sdk import RetryAction
     from airflow.sdk.exceptions import AirflowException

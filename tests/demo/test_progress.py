@@ -25,11 +25,15 @@ def test_a_held_table_whose_rows_are_still_read_is_waited_for() -> None:
     assert found.lacking == ["shop.read", "shop.silent"]
 
 
-def test_a_line_names_each_figure() -> None:
+def test_a_line_fits_a_terminal_and_says_what_there_is() -> None:
     moment = DemoMoment(7.0, Counters(), None, 0, (), [], None, None)
+    assert facts_line(moment) == "", "nothing but the phase before capture begins"
+    source = SourceStatus("shop", 9, 9, 1, 100, 0, "binlog.000001", 4, "0-1-5")
+    statuses = (TableStatus("shop.broken", State.HELD, applied_ts=1, delta_version=0, reason=""),)
+    moment = DemoMoment(7.0, Counters(committed=2428), source, 1, statuses, [], 0.3, 1.44)
     line = facts_line(moment)
-    assert [part.split()[0] for part in line.split("; ")] == ["source", "bronze", "snapshot", "silver"]
-    assert "bronze nothing yet" in line
+    assert line == ": 2,428 transactions; bronze 0.3 s behind; silver 1 tables, 1.4 s behind, held: shop.broken"
+    assert len(f"   74 s  the shop is open{line}") <= 120
 
 
 def test_a_source_whose_log_is_empty_is_not_covered_before_the_first_cut() -> None:

@@ -63,7 +63,7 @@ def test_one_works_the_other_says_who_and_follows_a_killed_one_at_once(
     road.capture()
     with applying(road.file, ROOT, "--mode", "micro_batch", "--run-for", "600") as first:
         assert first.stdout is not None
-        assert any(line.startswith("cut ") for line in first.stdout)
+        assert any(line.startswith("silver is complete") for line in first.stdout)
         with applying(road.file, other_home) as second:
             said, error = second.communicate(timeout=900)
         assert second.returncode == 75, said
@@ -89,7 +89,7 @@ def test_a_loop_ends_for_a_waiter(mariadb: Server, fresh_database: FreshDatabase
     road.capture()
     with applying(road.file, ROOT, "--mode", "micro_batch", "--run-for", "600") as loop:
         assert loop.stdout is not None
-        assert any(line.startswith("cut ") for line in loop.stdout)
+        assert any(line.startswith("silver is complete") for line in loop.stdout)
         with wait_for_lease(road.lake, "road", "apply", 60, report=lines.append):
             said, error = loop.communicate(timeout=60)
             assert (loop.returncode, error) == (0, ""), error

@@ -11,6 +11,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from tidegate.commit_ts import time_text
 from tidegate.verify.report import Outcome, Report, TableResult
 
 _COLOURS: Final = {
@@ -28,7 +29,8 @@ _HASH_DIGITS: Final = 12
 def show(report: Report, lag: str, console: Console) -> None:
     """Print it; differing rows below the table."""
     places = ", ".join(f"{source} at {place}" for source, place in report.positions.items())
-    table = Table("table", title=f"cut {report.cut_ts}: {places}", title_justify="left")
+    at = f"At {time_text(report.cut_ts)} of the source's commits ({places}):"
+    table = Table("table", title=at, title_justify="left")
     for name in ("rows, source", "rows, silver"):
         table.add_column(name, justify="right")
     for name in ("hash, source", "hash, silver", ""):

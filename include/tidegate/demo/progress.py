@@ -115,12 +115,23 @@ class Progress:
             self._live.update(_table(self.phase, snapshot))
         elif time.monotonic() - self._line_at > _LINE_SECONDS:
             self._line_at = time.monotonic()
-            self.console.print(f"{snapshot.seconds:5.0f} s  {self.phase}: {facts_line(snapshot)}", soft_wrap=True)
+            self.console.print(f"{snapshot.seconds:5.0f} s  {self.phase}{facts_line(snapshot)}", soft_wrap=True)
 
 
 def facts_line(moment: DemoMoment) -> str:
-    """All figures in one line, each with its name."""
-    return "; ".join(f"{name} {text}" for name, text in _facts(moment).items())
+    """The figures in one line of a terminal, those that there are; "" before capture has begun."""
+    if moment.source is None:
+        return ""
+    parts = [f"{moment.counters.committed:,} transactions", f"bronze {_seconds(moment.captured_lag)} behind"]
+    over = sum(table.state.is_over for table in moment.snapshots)
+    if moment.snapshots and over < len(moment.snapshots):
+        rows = sum(table.rows for table in moment.snapshots)
+        parts.append(f"{rows:,} older rows read, {over} of {len(moment.snapshots)} tables whole")
+    held = [table.table for table in moment.tables if table.state is State.HELD]
+    if moment.tables:
+        lag = f", {_seconds(moment.applied_lag)} behind" if moment.applied_lag is not None else ""
+        parts.append(f"silver {len(moment.tables)} tables{lag}" + (f", held: {', '.join(held)}" if held else ""))
+    return f": {'; '.join(parts)}"
 
 
 def _facts(snapshot: DemoMoment) -> dict[str, str]:

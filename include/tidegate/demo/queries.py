@@ -1,7 +1,7 @@
 """Two commands to paste into a shell: `tidegate query`, and plain Spark SQL, over the demo's silver.
 
 In:  the project's root and the lake.
-Out: command lines with real paths; the settings that Spark needs for Delta, as a properties file.
+Out: command lines; Spark's settings for Delta as a properties file, and a script that uses it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ _SQL = "SELECT channel, status, count(*) AS orders, sum(total) AS total FROM {or
 def query_command() -> str:
     """As short as it can be typed: from the folder of the checkout, or of the environment."""
     program = Path(sys.executable).with_name("tidegate")
-    here = Path.cwd()
-    shown = program.relative_to(here) if program.is_relative_to(here) else program
-    return f"{shlex.quote(str(shown))} query demo {shlex.quote(_SQL.format(orders='shop.orders'))}"
+    return f"{shlex.quote(_shown(program))} query demo {shlex.quote(_SQL.format(orders='shop.orders'))}"
 
 
 def spark_command(lake: Path, state: Path, jars: Path) -> str:
-    """Writes state/spark.conf and gives the command that uses it."""
+    """Writes state/spark.conf and a script state/spark-sql with it; gives the command, short enough to be read."""
     settings = {
         "spark.master": "local[2]",
         "spark.driver.extraClassPath": f"{jars}/*",
@@ -43,9 +41,20 @@ def spark_command(lake: Path, state: Path, jars: Path) -> str:
     properties = state / "spark.conf"
     properties.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     home = _package("pyspark")
-    sql = _SQL.format(orders=f"delta.`{lake / 'silver' / 'shop' / 'orders'}`")
-    command = [str(home / "bin" / "spark-sql"), "--properties-file", str(properties), "-S", "-e", sql]
-    return f"SPARK_HOME={shlex.quote(str(home))} {shlex.join(command)}"
+    command = shlex.join([str(home / "bin" / "spark-sql"), "--properties-file", str(properties), "-S", "-e"])
+    script = state / "spark-sql"
+    script.write_text(
+        f"#!/bin/sh\n# Plain Spark SQL, with the settings of Delta.\nexport SPARK_HOME={shlex.quote(str(home))}\n"
+        f'exec {command} "$1"\n'
+    )
+    script.chmod(0o755)
+    sql = _SQL.format(orders=f"delta.`{_shown(lake / 'silver' / 'shop' / 'orders')}`")
+    return f"{shlex.quote(_shown(script))} {shlex.quote(sql)}"
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _package(name: str) -> Path:

@@ -89,7 +89,7 @@ class Demo:
             self._connection = _connection(server)
             airflow = self._airflow()
             ending.callback(airflow.stop)
-            self._say("Airflow starts: a minute or more")
+            self._say("Airflow starts: a minute or more (its logs are in .tidegate/airflow/logs)")
             airflow.start()
             workload = self._workload(server)
             server.query(f"GRANT {_RIGHTS} TO '{server.user}'@'%'")  # marks of snapshots
@@ -98,6 +98,10 @@ class Demo:
             for part in _PARTS:
                 airflow.unpause(f"{self.pipeline.pipeline}__{part}")
             self._say(f"Airflow runs at {airflow.url}: login {airflow.user}, password {airflow.password}")
+            self._say(
+                f"the shop has {_PAST_ORDERS:,} orders already, which a snapshot reads; its customers go on for"
+                f" {self._options.seconds:.0f} s, and capture and apply follow its binlog"
+            )
             progress = Progress(self.console, self.pipeline, self.lake, workload.counters)
             with progress.shown():
                 self._wait_begun(airflow, progress)
@@ -105,12 +109,15 @@ class Demo:
                 self._wait_covered(server, airflow, progress)
             report = self._verify()
             show(report, progress.lag_summary, self.console)
-            self.console.print("\n[bold]Ask silver yourself[/bold] (the lake stays until the next demo):")
+            self.console.print(
+                "\n[bold]Ask silver yourself[/bold], by DuckDB and by Spark (it stays until the next demo):"
+            )
             for command in (
                 queries.query_command(),
                 queries.spark_command(Path(self.lake.root), self.state, jar_folder),
             ):
                 self.console.print(f"\n{command}", soft_wrap=True, highlight=False, markup=False)
+            self.console.print("\nNext: docs/tutorial.md, a pipeline of your own in ten minutes.")
             if stay:
                 self.console.print(
                     f"\nAirflow stays at {airflow.url} (login {airflow.user}, password {airflow.password})"
@@ -183,7 +190,7 @@ class Demo:
 
     def _verify(self) -> Report:
         """The source's own SELECT against silver read by DuckDB; recorded, so that the page shows it."""
-        self._say("comparing every row")
+        self._say("comparing every row of silver with the server's own SELECT")
         (source,) = self.pipeline.sources
         connections = {source: ConnectionInfo.from_airflow_text(CONN_ID, self._connection)}
         options = VerifyOptions.of(self.pipeline.verify)

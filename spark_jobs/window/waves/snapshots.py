@@ -45,6 +45,9 @@ from tidegate.tables import State
 
 log = logging.getLogger(__name__)
 
+_NAMED_MAX: Final = 8
+_ID_DIGITS: Final = 8  # of a snapshot, as its other lines show it
+
 _LEFT: Final = "the pipeline file no longer keeps the table"
 
 
@@ -286,10 +289,16 @@ def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
 
 
 def _lines(answers: Iterable[SnapshotEvent]) -> list[str]:
-    quiet = (EventKind.OPENED, EventKind.APPLIED)
-    return [_line(event) for event in answers if event.event not in quiet]
+    """One for all tables of a snapshot with the same end."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for event in answers:
+        if event.event not in (EventKind.OPENED, EventKind.APPLIED):
+            said = names.setdefault((event.snapshot, str(event.event), event.reason), [])
+            said.append(f"{event.database}.{event.table}")
+    return [_line(*key, tables) for key, tables in names.items()]
 
 
-def _line(event: SnapshotEvent) -> str:
-    why = f": {event.reason}" if event.reason else ""
-    return f"snapshot {event.snapshot} of {event.database}.{event.table}: {event.event}{why}"
+def _line(snapshot: str, end: str, reason: str, tables: list[str]) -> str:
+    more = f" and {len(tables) - _NAMED_MAX} more" if len(tables) > _NAMED_MAX else ""
+    why = f": {reason}" if reason else ""
+    return f"snapshot {snapshot[:_ID_DIGITS]}: {end}: {', '.join(tables[:_NAMED_MAX])}{more}{why}"
