@@ -35,8 +35,9 @@ def text() -> str:
 
 def _entry(alert: Alert, rule: AlertRule) -> str:
     value = "{{ $value | humanizeDuration }}" if rule.is_of_time else "{{ $value }}"
+    value = "{{ $value | humanize1024 }}B" if rule.is_of_bytes else value
     runbook = f'          runbook: "docs/runbooks/{rule.runbook}.md"\n' if rule.runbook else ""
-    labels = {name: f"{{{{ $labels.{name} }}}}" for name in ("source", "cause", "pipeline")}
+    labels = {name: f"{{{{ $labels.{name} }}}}" for name in ("source", "cause", "disk", "table", "pipeline")}
     summary = rule.words.format(value=value, **labels)
     return (
         f"      - alert: Tidegate{''.join(word.capitalize() for word in alert.split('_'))}\n"
@@ -53,7 +54,7 @@ def _expression(term: Term, bound: float) -> str:
     selected = ", ".join(f'{name}="{value}"' for name, value in (term.labels or {}).items())
     left = term.metric + (f"{{{selected}}}" if selected else "")
     left = {Measure.VALUE: left, Measure.AGE: f"time() - {left}", Measure.ABSOLUTE: f"abs({left})"}[term.form]
-    right = f"{bound:.0f}" + (f" * {term.times}" if term.times else "")
+    right = f"{bound:.12g}" + (f" * {term.times}" if term.times else "")
     gate = f"{term.only_if} {Sign.IS} 1 and " if term.only_if else ""
     return f"{gate}{left} {term.sign} {right}"
 

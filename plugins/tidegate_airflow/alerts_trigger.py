@@ -104,6 +104,7 @@ class FollowedPipeline:
         """The changes, when there are any. Blocks."""
         from tidegate.capture import status_file
         from tidegate.home import state_folder
+        from tidegate.metrics.disks import disks
         from tidegate.metrics.measured import samples
         from tidegate.metrics.rules import says
 
@@ -114,5 +115,6 @@ class FollowedPipeline:
         view = self._reader.view(None)
         self._looked_at = time.monotonic()
         captures = status_file.read_all(self._pipeline, state_folder())
-        changes = self._notices.take_in(says(view, samples(view, captures)), view.at)
+        figures = samples(view, captures, disks(self._pipeline, state_folder()))
+        changes = self._notices.take_in(says(view, figures), view.at)
         return {"changes": [change.plain() for change in changes]} if changes else None

@@ -19,12 +19,12 @@ import typer
 from tidegate import pipelines
 from tidegate.cli.airflow_room import airflow_lines
 from tidegate.cli.lake import open_lake
-from tidegate.config import MysqlSource, TicdcSource, TidbSource
+from tidegate.config import Alert, MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, state_folder
 from tidegate.mask_keys import mask_passwords
-from tidegate.text_layout import paragraph
+from tidegate.text_layout import paragraph, size_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +65,7 @@ def check(
     examination.lines += _unheard_lines(loaded, lake)
     examination.lines += _purged_lines(loaded, lake)
     examination.lines += lost_lines(loaded, lake, state_folder())
+    examination.lines += disk_lines(loaded, state_folder())
     if as_json:
         print(json.dumps(examination.to_json(), ensure_ascii=False))
     else:
@@ -104,6 +105,21 @@ def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any
         with suppress(TidegateError):  # of the lake, and said already
             if source_status(lake, name) is None and (words := lost_words(pipeline, name, state_dir)):
                 lines.append(Line(name, SourceVerdict.REFUSED, words))
+    return lines
+
+
+def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
+    """The room on this machine's disks: capture's, the lake's, Spark's. The bound is that of the alert disk_low."""
+    from tidegate.metrics.disks import disks
+    from tidegate.metrics.rules import bound
+    from tidegate.mysql.examination import Line, SourceVerdict
+
+    lines = list[Line]()
+    for name, disk in disks(pipeline, state_dir, is_capture_here=True).items():
+        low = disk.free < disk.total * bound(Alert.DISK_LOW, pipeline)
+        room = f"{size_text(disk.free)} of {size_text(disk.total)} are free where {disk.folder} is"
+        text = f"{room}: make room, or move it (docs/runbooks/disk-full.md)" if low else room
+        lines.append(Line(f"disk of {name}", SourceVerdict.CAUTION if low else SourceVerdict.NOTE, text))
     return lines
 
 

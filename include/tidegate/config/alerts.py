@@ -42,6 +42,8 @@ class Alert(StrEnum):
     APPLY_DOWN = "apply_down"
     CAPTURE_SILENT = "capture_silent"
     VALUE_LOG_FULL = "value_log_full"
+    DISK_LOW = "disk_low"
+    HOUR_OVERDUE = "hour_overdue"
     CLOCK_SKEW = "clock_skew"
 
 
@@ -91,7 +93,8 @@ class Alerts(Section):
     leave_out: tuple[Alert, ...] = Field((), description="Alerts that nobody is told of (docs/alerts.md)")
     bounds: dict[Alert, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict,
-        description="Other bounds than those of docs/alerts.md, in seconds, as {silver_behind: 900}",
+        description="Other bounds than those of docs/alerts.md, in seconds, as {silver_behind: 900}; of disk_low the"
+        " part of the disk, as {disk_low: 0.2}",
     )
 
     @field_validator("bounds")
@@ -102,7 +105,7 @@ class Alerts(Section):
         return bounds
 
 
-# Those that compare a time with a bound.
+# Those that compare a time, or a part, with a bound.
 BOUNDED: Final = frozenset(
     {
         Alert.SILVER_BEHIND,
@@ -111,6 +114,8 @@ BOUNDED: Final = frozenset(
         Alert.PURGE_NEAR,
         Alert.CAPTURE_SILENT,
         Alert.VALUE_LOG_FULL,
+        Alert.DISK_LOW,
+        Alert.HOUR_OVERDUE,
         Alert.CLOCK_SKEW,
     }
 )

@@ -5,7 +5,7 @@ Out: METRICS. docs/metrics.md, the dashboard and the alerts in docker/monitoring
 
 All are gauges: a figure is what is so now, and one that isn't known has no sample. Names and labels are stable: a name
 that goes is named in the changelog a release before. The number of series is bounded by the pipeline file, not by the
-number of tables; a label `table` comes with --per-table alone.
+number of tables; a label `table` names tables of completeness.tables, and others with --per-table alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 PIPELINE: Final = ("pipeline",)
 SOURCE: Final = ("pipeline", "source")
 TABLE: Final = ("pipeline", "table")
+DISK: Final = ("pipeline", "disk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,13 @@ METRICS: Final[dict[str, Metric]] = {
             SOURCE,
             "When the source purges uncaptured log, if capture stops now.",
         ),
+        (
+            "tidegate_hour_overdue_seconds",
+            TABLE,
+            "How long an hour of `completeness.tables` is over without being complete; 0 without one. `*`: all tables.",
+        ),
+        ("tidegate_disk_bytes", DISK, "Size of a disk of this machine: `lake` (a folder), `value log`, `spark`."),
+        ("tidegate_disk_free_bytes", DISK, "Room on it."),
         ("tidegate_table_lag_seconds", TABLE, "How far a table is behind (--per-table)."),
         ("tidegate_table_state", (*TABLE, "state"), "1 for the state of a table (--per-table)."),
     )

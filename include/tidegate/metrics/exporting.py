@@ -24,6 +24,7 @@ from tidegate.capture import status_file
 from tidegate.errors import ConfigError, UsageError
 from tidegate.limits import METRICS_PIPELINES_MAX, PAGE_LOOK_SECONDS
 from tidegate.metrics.catalogue import METRICS
+from tidegate.metrics.disks import disks
 from tidegate.metrics.measured import Sample, samples
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class Figures:
 
     def _look(self, pipeline: Pipeline) -> list[Sample]:
         captures = status_file.read_all(pipeline, self._state_dir)
-        return samples(self._readers.of(pipeline).view(), captures, per_table=self._per_table)
+        rooms = disks(pipeline, self._state_dir)
+        return samples(self._readers.of(pipeline).view(), captures, rooms, per_table=self._per_table)
 
     def _pipelines(self) -> list[Pipeline]:
         """As their files say now; a file that says nothing valid any more keeps what it said before."""

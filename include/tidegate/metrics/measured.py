@@ -1,6 +1,6 @@
 """The samples of a pipeline, from one look at it.
 
-In:  a PipelineView; capture's status by source, where capture runs on this machine.
+In:  a PipelineView; capture's status by source, where capture runs on this machine; the disks of this machine.
 Out: Samples, each of a metric in the catalogue.
 """
 
@@ -16,6 +16,7 @@ from tidegate.capture.silence import LeasedWork
 from tidegate.commit_ts import physical_ms
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.metrics.catalogue import METRICS
+from tidegate.metrics.hours import overdue
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.verified import Verified
+    from tidegate.metrics.disks import Disk
     from tidegate.pipelines import PipelineView
     from tidegate.snapshot.progress.events import TableProgress
 
@@ -38,14 +40,20 @@ class Sample(NamedTuple):
 
 
 def samples(
-    view: PipelineView, captures: Mapping[str, CaptureStatus] | None = None, *, per_table: bool = False
+    view: PipelineView,
+    captures: Mapping[str, CaptureStatus] | None = None,
+    disks: Mapping[str, Disk] | None = None,
+    *,
+    per_table: bool = False,
 ) -> list[Sample]:
-    """captures: by source, of this machine. A figure that isn't known has no sample."""
+    """captures: by source, disks: by name, of this machine. A figure that isn't known has no sample."""
     name = view.pipeline.pipeline
     figures = [
         *_of_pipeline(view),
         *_of_captures(captures or {}),
         *_of_purges(view.standing, captures or {}),
+        *(("tidegate_hour_overdue_seconds", (table,), seconds) for table, seconds in overdue(view)),
+        *_of_disks(disks or {}),
         *(_of_tables(view.standing) if per_table and view.standing is not None else ()),
     ]
     made = [Sample(metric, (name, *labels), float(value)) for metric, labels, value in figures if value is not None]
@@ -145,6 +153,12 @@ def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
         yield "tidegate_capture_value_log_bytes", label, status.value_log_bytes
         yield "tidegate_capture_room_bytes", label, status.room_bytes
         yield "tidegate_capture_status_timestamp_seconds", label, status.written_at
+
+
+def _of_disks(disks: Mapping[str, Disk]) -> Iterator[Figure]:
+    for name, disk in disks.items():
+        yield "tidegate_disk_bytes", (name,), disk.total
+        yield "tidegate_disk_free_bytes", (name,), disk.free
 
 
 def _of_purges(stands: CaptureStanding | None, captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:

@@ -21,6 +21,8 @@ from tidegate.limits import (
     ALERT_OVER_SECONDS,
     ALERT_TEXT_CHARACTERS_MAX,
 )
+from tidegate.metrics.disks import DISKS
+from tidegate.metrics.hours import ALL
 from tidegate.metrics.rules import RULES, LookSays, Severity
 
 _GRAVITY: Final = {severity: number for number, severity in enumerate(Severity)}
@@ -121,8 +123,9 @@ class Notices:
                 blinks.over.pop(name, None)
 
     def _is_known(self, alert: Alert, said: LookSays, name: str) -> bool:
-        """A source outside the pipeline counts as known: no look will ever name it."""
-        gone = RULES[alert].tables is None and bool(name) and name not in self._pipeline.sources
+        """A source outside the pipeline counts as known: no look will ever name it, nor a table without hours."""
+        places = {"source": self._pipeline.sources, "table": (ALL, *self._pipeline.completeness.tables), "disk": DISKS}
+        gone = RULES[alert].tables is None and bool(name) and name not in places[RULES[alert].of]
         return gone or said.known is None or name in said.known
 
     def _changes(self, alert: Alert, of: _Kept, said: LookSays) -> list[AlertChange]:

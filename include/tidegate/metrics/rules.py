@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.config import Alert
 from tidegate.limits import WORK_BEGINS_SECONDS
 from tidegate.metrics.catalogue import METRICS
-from tidegate.text_layout import age_text
+from tidegate.text_layout import age_text, size_text
 from tidegate.verify.report import Outcome
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class Term:
 @dataclass(frozen=True, slots=True)
 class AlertRule:
     """terms: any of them makes it so. bound: of all. title: of several at once; words: of one, with {value}, {source},
-    {cause}. do: a sentence with {pipeline}. tables: the tables behind the figure, with a word on each.
-    runbook: a page of docs/runbooks.
+    {cause}, {disk}, {table}. do: a sentence with {pipeline}. tables: the tables behind the figure, with a word on each.
+    runbook: a page of docs/runbooks. of: the label that names the trouble's place.
     """
 
     severity: Severity
@@ -84,6 +84,12 @@ class AlertRule:
     do: str
     tables: Callable[[PipelineView], Mapping[str, str]] | None = None
     runbook: str = ""
+    of: str = "source"
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether {value} is a number of bytes."""
+        return all(term.metric.endswith("_bytes") for term in self.terms)
 
     @property
     def is_of_time(self) -> bool:
@@ -222,6 +228,23 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "The lake doesn't take what capture reads. Mend the lake's store, or make room.",
         runbook="disk-full",
     ),
+    Alert.DISK_LOW: AlertRule(
+        *(_CRITICAL, 300, 0.1),
+        (Term("tidegate_disk_free_bytes", _BELOW, times="tidegate_disk_bytes"),),
+        "Disks are nearly full",
+        "the disk of {disk} has {value} left",
+        "Make room: a full disk stops what writes to it, and loses nothing.",
+        runbook="disk-full",
+        of="disk",
+    ),
+    Alert.HOUR_OVERDUE: AlertRule(
+        *(_WARNS, 60, 600, (Term("tidegate_hour_overdue_seconds", _ABOVE),)),
+        "Hours are overdue",
+        "an hour of {table} is over for {value} and isn't complete",
+        "`tidegate status {pipeline}` says what waits: DAGs that wait for the hour don't run.",
+        runbook="hour-overdue",
+        of="table",
+    ),
     Alert.CLOCK_SKEW: AlertRule(
         *(Severity.INFO, 600, 2),
         (
@@ -276,15 +299,15 @@ def _said(alert: Alert, rule: AlertRule, view: PipelineView, figures: _Figures) 
     known: set[str] = set()
     limit = bound(alert, view.pipeline)
     for term in rule.terms:
-        for name, value, is_so in _compared(term, limit, view.at, figures):
+        for name, value, is_so in _compared(term, rule.of, limit, view.at, figures):
             known.add(name)
             if is_so:
-                shown = age_text(value) if rule.is_of_time else f"{value:g}"
-                so[name] = rule.words.format(value=shown, source=name, cause="")
+                shown = age_text(value) if rule.is_of_time else size_text(value) if rule.is_of_bytes else f"{value:g}"
+                so[name] = rule.words.format(value=shown, **({"source": "", "cause": ""} | {rule.of: name}))
     return LookSays(so, frozenset(known))
 
 
-def _compared(term: Term, limit: float, now: float, figures: _Figures) -> Iterator[tuple[str, float, bool]]:
+def _compared(term: Term, of: str, limit: float, now: float, figures: _Figures) -> Iterator[tuple[str, float, bool]]:
     """(name, the compared value, whether it is so) of each counting sample."""
     names = METRICS[term.metric].labels[1:]
     for labels, sampled in figures.get(term.metric, {}).items():
@@ -297,7 +320,7 @@ def _compared(term: Term, limit: float, now: float, figures: _Figures) -> Iterat
             continue
         value = _formed(term.form, sampled, now)
         is_so = {Sign.ABOVE: value > limit * factor, Sign.BELOW: value < limit * factor, Sign.IS: value == limit}
-        yield by_name.get("source", ""), value, gate == 1 and is_so[term.sign]
+        yield by_name.get(of, ""), value, gate == 1 and is_so[term.sign]
 
 
 def _formed(form: Measure, value: float, now: float) -> float:

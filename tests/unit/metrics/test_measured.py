@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from tests.support.pipeline_views import CHASING, CUT, NOW, view
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.commit_ts import physical_ms
+from tidegate.config.completeness import Completeness
 from tidegate.metrics.catalogue import METRICS
+from tidegate.metrics.disks import Disk
 from tidegate.metrics.measured import samples
 from tidegate.standing.causes import Cause
 
@@ -15,9 +18,13 @@ WHO = {("eu", "capture", "m1"): NOW - 900, ("", "apply", "m2"): NOW}
 
 
 def test_every_metric_is_measured_with_its_labels() -> None:
-    made = samples(view(), {"eu": CHASING}, per_table=True)
+    look = view(held=False)
+    hourly = look.pipeline.model_copy(update={"completeness": Completeness(hourly=True)})
+    room = {"lake": Disk(Path("/lake"), 100, 40)}
+    made = [*samples(view(), {"eu": CHASING}, per_table=True), *samples(replace(look, pipeline=hourly), {}, room)]
     assert {sample.metric for sample in made} == set(METRICS)
     assert {len(sample.labels) - len(METRICS[sample.metric].labels) for sample in made} == {0}
+    made = samples(view(), {"eu": CHASING}, room, per_table=True)
     assert len({(sample.metric, sample.labels) for sample in made}) == len(made), "a series has one value"
 
 
