@@ -30,6 +30,7 @@ from tidegate.limits import (
     PUMP_REFUSED_AGAIN_SECONDS,
     REPORT_SECONDS,
 )
+from tidegate_airflow import lineage
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from tidegate.capture.progress import CaptureProgress, CaptureResult
     from tidegate.config import Pipeline
+    from tidegate_airflow.lineage import Lineage
 
 # A run that is woken only to prove resolved_ts listens for this many heartbeats.
 _HEARTBEATS_TO_PROVE = 3
@@ -55,6 +57,7 @@ class CaptureSensor(BaseSensorOperator):
     """
 
     shallow_copy_attrs = ("_stop",)  # Airflow copies operators; a lock can't be copied
+    _lineage: Lineage | None = None
 
     def __init__(self, *, pipeline_file: str, source: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -69,7 +72,7 @@ class CaptureSensor(BaseSensorOperator):
         ends_at, refused_until = run_ends_at(pipeline, self.source, time.time()), math.inf
         while True:
             try:
-                return self._capture_or_wait(pipeline, ends_at)
+                return self._capture_or_wait(pipeline, ends_at, is_whole=True)
             except Transient:
                 raise
             except Exception as error:
@@ -93,6 +96,7 @@ class CaptureSensor(BaseSensorOperator):
         self.log.info("source %s: %s", self.source, event["reason"])
         if event["reason"] == WAITED:
             self._capture(pipeline, pipeline.capture.heartbeat_seconds * _HEARTBEATS_TO_PROVE)
+            self._make_lineage(pipeline, None)  # a part of the run alone is known
         else:
             # The source writes again. Even when this run's time is nearly up it reads on: ending here would
             # leave what was written until the next run has started, some seconds.
@@ -103,8 +107,10 @@ class CaptureSensor(BaseSensorOperator):
         # Not here: this thread may be inside the very lock that set() takes.
         threading.Thread(target=self._stop.set).start()
 
-    def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
-        """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
+    def _capture_or_wait(self, pipeline: Pipeline, deadline: float, *, is_whole: bool = False) -> None:
+        """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer. is_whole:
+        nothing of the run was before.
+        """
         # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
         watched = pipeline.watched_while_at_rest(self.source)
         result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if watched else None)
@@ -116,6 +122,16 @@ class CaptureSensor(BaseSensorOperator):
                 method_name="resume",
                 kwargs={"deadline": deadline},
             )
+        self._make_lineage(pipeline, result.bytes if is_whole else None)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The source's tables, read into bronze: the OpenLineage provider calls this."""
+        del task_instance
+        return self._lineage
+
+    def _make_lineage(self, pipeline: Pipeline, size: int | None) -> None:
+        if lineage.is_on():
+            self._lineage = lineage.made(lambda: lineage.of_capture(pipeline, self.source, size))
 
     def _capture(self, pipeline: Pipeline, seconds: float, idle_seconds: float | None = None) -> CaptureResult:
         run = pipelines.capture_run(

@@ -1,4 +1,4 @@
-"""Lineage by Airflow's OpenLineage provider: from the sources' tables and bronze to silver, and verdicts on silver.
+"""Lineage by Airflow's OpenLineage provider: the sources' tables to bronze, both to silver, and verdicts on silver.
 
 In:  the end of a task; the pipeline, its lake.
 Out: OperatorLineage: inputs, outputs, columns, rows and bytes. None without the provider, or where
@@ -65,6 +65,32 @@ def made(make: Callable[[], Lineage]) -> Lineage | None:
     except Exception as error:  # noqa: BLE001 - of the provider's classes, too
         log.warning("no lineage of this run: %s: %s", type(error).__name__, error)
         return None
+
+
+def of_capture(pipeline: Pipeline, source: str, size: int | None) -> Lineage:
+    """The tables of a source, which capture reads into bronze. size: bytes captured by the run; None: not known.
+    Raises LakeUnavailable, LakeRefused.
+    """
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
+
+    from tidegate.lake.lineage import captured_tables
+    from tidegate.tables import SEGMENTS
+
+    known, more = captured_tables(pipeline, pipelines.open_lake(pipeline, lake_connection), source)
+    places = LineageDatasets(pipeline)
+    inputs = [
+        places.source(
+            places.table(source, *version.physical.pair), [(column.name, column.type) for column in version.columns]
+        )
+        for version in known
+    ]
+    written: dict[str, Any] = {}
+    if size is not None:
+        written["outputStatistics"] = OutputStatisticsOutputDatasetFacet(size=size)
+    bronze = OutputDataset(*places.file(SEGMENTS.path), outputFacets=written)
+    return OperatorLineage(inputs=inputs, outputs=[bronze], run_facets=_named_of(source, len(known), more))
 
 
 def of_apply(pipeline: Pipeline, after_ts: int) -> Lineage:
@@ -218,6 +244,20 @@ def _schema(columns: Any) -> Any:
     from openlineage.client.generated.schema_dataset import SchemaDatasetFacet, SchemaDatasetFacetFields
 
     return SchemaDatasetFacet(fields=[SchemaDatasetFacetFields(name=name, type=kind) for name, kind in columns])
+
+
+def _named_of(source: str, named: int, more: int) -> dict[str, Any]:
+    """How many of the source's tables are named."""
+    import attr
+    from openlineage.client.generated.base import RunFacet
+
+    @attr.define
+    class TidegateRunFacet(RunFacet):
+        source: str
+        tablesKept: int  # noqa: N815 - OpenLineage's way
+        tablesNamed: int  # noqa: N815
+
+    return {"tidegate": TidegateRunFacet(source, named + more, named)}
 
 
 def _counted(applied: AppliedTables) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from tidegate import pipelines, tables
 from tidegate.config import Pipeline
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lineage import applied_since
+from tidegate.lake.lineage import applied_since, captured_tables
 from tidegate.limits import LINEAGE_SHARDS_TABLES_MAX, LINEAGE_TABLES_MAX
 from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate_airflow import lineage
 from tidegate_airflow.apply_operator import ApplyOperator
+from tidegate_airflow.capture_sensor import CaptureSensor
 from tidegate_airflow.lineage import LineageDatasets
 from tidegate_airflow.verify_operator import VerifyOperator
 
@@ -127,6 +128,39 @@ def sent(operator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: 
 def test_without_a_transport_nothing_is_read_of_the_lake(pipeline: Pipeline) -> None:
     assert not lineage.is_on()
     assert lineage.cut_before(pipeline) is None
+
+
+def test_a_capture_run_names_its_sources_tables_and_bronze(
+    pipeline: Pipeline, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Source -> bronze -> silver is one road in a lineage graph: bronze is the end of one edge, and begins the next."""
+    del lake
+    operator = CaptureSensor(task_id="main", pipeline_file="shop.yaml", source="main")
+    operator._lineage = lineage.made(lambda: lineage.of_capture(pipeline, "main", 4711))
+    event = sent(operator, tmp_path, monkeypatch, TaskInstanceState.SUCCESS)
+    source, bronze = "mysql://db.example:3307", f"{tmp_path / 'lake'}/bronze/segments"
+    names = {(each["namespace"], each["name"]) for each in event["inputs"]}
+    assert {(source, "shop.customers"), (source, "shop.quiet"), (source, "shop.orders_11")} <= names
+    assert len(names) == 14
+    fields = {each["name"]: each["facets"]["schema"]["fields"] for each in event["inputs"]}
+    assert [field["name"] for field in fields["shop.quiet"]] == ["id", "Name of it"]
+    (output,) = event["outputs"]
+    assert (output["namespace"], output["name"]) == ("file", bronze)
+    assert output["outputFacets"]["outputStatistics"]["size"] == 4711
+    assert event["run"]["facets"]["tidegate"]["tablesKept"] == 14
+    applied = lineage.of_apply(pipeline, 10)
+    assert bronze in {each.name for each in applied.inputs}, "the same dataset as apply's input"
+    assert lineage.of_capture(pipeline, "other", None).inputs == []
+
+
+def test_an_event_of_capture_is_bounded(pipeline: Pipeline, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.source(*(f"more_{number}" for number in range(LINEAGE_TABLES_MAX)))
+    known, more = captured_tables(pipeline, lake.files, "main")
+    assert (len(known), more) == (LINEAGE_TABLES_MAX, 14)
+    monkeypatch.setattr("tidegate.lake.lineage.LINEAGE_CHARACTERS_MAX", 2000)
+    known, more = captured_tables(pipeline, lake.files, "main")
+    assert 0 < len(known) < 10
+    assert len(known) + more == LINEAGE_TABLES_MAX + 14
 
 
 def test_an_apply_run_names_what_it_changed_with_columns_rows_and_bytes(

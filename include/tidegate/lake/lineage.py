@@ -103,6 +103,35 @@ def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> Applied
     return AppliedTables(newest, tuple(written), len(versions) - len(names), rows, size)
 
 
+def captured_tables(pipeline: Pipeline, lake: LakeFiles, source: str) -> tuple[list[TableVersion], int]:
+    """Kept tables of a source with their newest columns, and the number of those not named. Raises LakeUnavailable,
+    LakeRefused.
+    """
+    columns = [*_NAMES, "status", "commit_ts"]
+    filters: Final = [("source", "=", source)]
+    order = ["commit_ts", "version"]
+    history = control.newest(lake, SCHEMA_HISTORY, by=_NAMES, order=order, columns=columns, filters=filters)
+    kept = {
+        f"{row['database']}.{row['table']}": Physical(source, row["database"], row["table"])
+        for row in history.to_pylist()
+        if row["table"]
+        and row["status"] != VersionStatus.DROPPED
+        and pipeline.tables.keeps(row["database"], row["table"])
+    }
+    newest = max(pc.max(history["commit_ts"]).as_py() or 0, 0) if len(history) else 0
+    names = _some(sorted(kept), newest)
+    versions = _versions(lake, [kept[name] for name in names])
+    known, left = list[TableVersion](), LINEAGE_CHARACTERS_MAX
+    for name in names:
+        if (version := versions.get(kept[name])) is None:
+            continue
+        room = _room([(column.name, column.type) for column in version.columns], ())
+        if room <= left:
+            known.append(version)
+            left -= room
+    return known, len(kept) - len(known)
+
+
 def _some(names: list[str], cut_ts: int) -> list[str]:
     """As many as are named, with another beginning at each cut: each has its turn."""
     if len(names) <= LINEAGE_TABLES_MAX:
