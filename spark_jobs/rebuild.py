@@ -221,9 +221,16 @@ class Rebuild:
         return windows
 
     def _check_reaches(self, app: Application) -> None:
-        """Raises LakeRefused when what the table begins with has left bronze."""
+        """Raises LakeRefused when what the table begins with has left bronze, or what it ends with isn't there yet."""
         app.index.refresh(app.cut_ts)
         for source in app.pipeline.sources:
+            if (resolved_ts := app.index.resolved(source)) < self.at_ts:
+                raise LakeRefused(
+                    f"can't be rebuilt at {self.at_ts}: {source} is captured up to {time_text(resolved_ts)} only, and"
+                    " the cut went on without it",
+                    where=self.table,
+                    remedy=f"give no --at, or one up to {resolved_ts}; or wait for capture of {source}",
+                )
             if (reaches_ts := app.index.begin(source)) > self.begin_ts:
                 raise LakeRefused(
                     f"can't be rebuilt at {self.at_ts}: its rows begin at {time_text(self.begin_ts)}, and bronze has no"
