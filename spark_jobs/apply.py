@@ -38,7 +38,7 @@ from spark_jobs.apply_steps.resolve_prewrites import resolve_prewrites
 from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
 from spark_jobs.apply_steps.take_committed import take_committed
 from spark_jobs.apply_steps.write_changelog import write_changelog
-from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.background import BackgroundSession, top_process
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.job_log import begin, tell
@@ -54,17 +54,19 @@ from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from spark_jobs.window.waves.waves import has_marks
 from spark_jobs.window.window import Window
 from tidegate import config
-from tidegate.commit_ts import time_text
+from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.format.upgrade import upgrade
 from tidegate.lake.lease_wishes import Wishes
+from tidegate.lake.usage import Meter, every_seconds
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State
 from tidegate.text_layout import counted
+from tidegate.usage_table import UsedBy
 
 
 def apply_window(app: Application, window: Window) -> Applied:
@@ -113,14 +115,19 @@ def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[]
     is_over: why the loop ends now; "" while it goes on.
     """
     lines = WindowLines(report)
+    name, every = app.pipeline.pipeline, every_seconds(len(app.pipeline.sources))
+    meter = Meter(app.lake, UsedBy.APPLY, name, every, top_process())
     try:
-        return _loop(app, report, lines, is_over)
+        return _loop(app, meter, report, lines, is_over)
     finally:
+        meter.close()
         lines.flush()
         app.checkpoints.close()
 
 
-def _loop(app: Application, report: Callable[[str], None], lines: WindowLines, is_over: Callable[[], str]) -> int:
+def _loop(
+    app: Application, meter: Meter, report: Callable[[str], None], lines: WindowLines, is_over: Callable[[], str]
+) -> int:
     settings = app.pipeline.apply
     batch = settings.mode == config.ApplyMode.BATCH
     started = last_work = time.monotonic()
@@ -134,6 +141,7 @@ def _loop(app: Application, report: Callable[[str], None], lines: WindowLines, i
     app.lake.delete_folder("staging")
     look = Look(app)
     while True:
+        meter.tick()
         now = time.monotonic()
         app.background.check()
         window = look.next_window(now)
@@ -143,6 +151,8 @@ def _loop(app: Application, report: Callable[[str], None], lines: WindowLines, i
         if window is not None:
             done = apply_window(app, window)
             windows += 1
+            if done.window.main:
+                meter.cut(_lag_ended(done.window))
             if not look.quiet(done.window):
                 last_work = time.monotonic()
             lines.add(_done(done, time.monotonic() - now))
@@ -245,6 +255,12 @@ class Look:
             release_after_a_pause(app)
             ask_released(app)
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
+
+
+def _lag_ended(window: Window) -> float:
+    """How long ago the oldest change in it was committed; 0 without any."""
+    firsts = [max(ref.min_commit_ts, window.low_ts) for ref in window.refs if ref.max_commit_ts > window.low_ts]
+    return max(0.0, time.time() - physical_ms(min(firsts)) / 1000) if firsts else 0.0
 
 
 def _done(done: Applied, seconds: float) -> WindowDone:

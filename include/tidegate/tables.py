@@ -26,6 +26,7 @@ from tidegate.subscriptions_table import SUBSCRIPTIONS
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
+from tidegate.usage_table import USAGE
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
 __all__ = [
@@ -330,7 +331,7 @@ LATENCY: Final = Table(
 
 ALL: Final = (
     *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, VERIFICATION, PREWRITES, JUDGEMENTS),
-    *(ACTIONS, LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS, FORMAT),
+    *(ACTIONS, LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS, USAGE, FORMAT),
 )
 
 # --- the marker, a table at the source ------------------------------------------------------------

@@ -1,7 +1,7 @@
 """After the tables: what was recorded of work long done goes.
 
-In:  control/ledger, latency, maintenance, actions, table_states, prewrites, snapshots and verification;
-     maintain.keep_records_days.
+In:  control/ledger, latency, maintenance, actions, table_states, prewrites, snapshots, verification and usage;
+     maintain.keep_records_days, but of usage sums and bounds of its own.
 Out: each without its old rows; of table_states each table's last event stays, and those by which a changelog tells
      what it lacks; of prewrites those with their answer in bronze, and those without one; of snapshots the list of
      tidegate/snapshot/worth_keeping.py; of verification each table's newest result.
@@ -32,9 +32,11 @@ from tidegate.lake.control.upkeep import drop_files, rewrite
 from tidegate.lake.held import from_row
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
+from tidegate.lake.usage import summed
 from tidegate.lake.verified import VERIFIED_ORDER
 from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
 from tidegate.tables_snapshot import VERIFICATION
+from tidegate.usage_table import USAGE
 
 _EVENT: Final = ["pipeline", "table", "recorded_at"]
 _VERIFIED: Final = ["source", "database", "table", "silver"]
@@ -42,8 +44,11 @@ _VERIFIED: Final = ["source", "database", "table", "silver"]
 
 def forget_records(job: Maintenance) -> None:
     """Forget by the time of the work; of the ledger by the source's time, of which the newest cut is now."""
+    if job.dry_run:
+        return
+    _forget(job, USAGE, lambda: rewrite(job.lake, USAGE, partial(summed, now=job.now.timestamp())))
     days = job.settings.keep_records_days
-    if days is None or job.dry_run:
+    if days is None:
         return
     keep = timedelta(days=days)
     oldest = job.now - keep

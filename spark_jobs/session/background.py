@@ -101,6 +101,11 @@ class BackgroundSession:
             self._session.stop()
 
 
+def top_process() -> int:
+    """The process above all work of this job: spark-submit's JVM, which this driver and its workers are below."""
+    return os.getppid() if _GATEWAY in os.environ else os.getpid()
+
+
 def _submitted_master() -> str:
     """The output of spark-submit, read from its JVM, which is there before a session is."""
     from pyspark import SparkConf, SparkContext

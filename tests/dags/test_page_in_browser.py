@@ -114,7 +114,7 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
                 {"width": width, "height": 2400, "deviceScaleFactor": 1, "mobile": False},
             )
             tops = chromium.execute_script(places)
-            assert len(set(tops)) == -(-4 // _in_a_row(chromium)), f"charts of a row begin at one height: {tops}"
+            assert len(set(tops)) == -(-6 // _in_a_row(chromium)), f"charts of a row begin at one height: {tops}"
         click(chromium, "a[href$='name=shop.orders_00001']")
         see(chromium, None, ["+ note text", "qty int(11) -> bigint(20)", "ALTER TABLE t ADD note", "What ends it"])
         look_at(chromium, screenshots, "table")

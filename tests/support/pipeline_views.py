@@ -104,6 +104,8 @@ def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "s
     wave = tuple(1.0 + (step % 9) / 3 for step in range(STEPS))
     rows = tuple(int(600 * (1 + (step % 5))) for step in range(STEPS))
     past = Timeline(NOW, 60.0, (*(None,) * 6, *wave[6:]), rows, tuple(180 * each for each in rows), (1.0,) * STEPS)
+    cpu = tuple(0.01 * each for each in wave)
+    past = replace(past, capture_cpu=cpu, apply_cpu=(*(None,) * 6, *(100 * each for each in cpu[6:])))
     known = {each: Verified("equal", CUT, "2026-09-21T13:00:00+00:00", 75_435) for each in names[::2]}
     going = TableProgress(
         *("1", "eu", "shop", "orders_00002", SnapshotState.RUNNING, (WHOLE,)),

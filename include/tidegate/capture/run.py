@@ -40,6 +40,7 @@ from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUn
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.usage import capture_meter
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
@@ -195,11 +196,8 @@ class _Loop:
             self.bronze,
             self.value_log,
             LanderSettings(
-                settings.land_bytes,
-                settings.queue_bytes,
-                settings.slow_seconds,
-                settings.hold_seconds,
-                settings.return_seconds,
+                *(settings.land_bytes, settings.queue_bytes, settings.slow_seconds),
+                *(settings.hold_seconds, settings.return_seconds),
             ),
             self.lease.check,
         )
@@ -207,6 +205,7 @@ class _Loop:
             self.lander.committed([newest])
         if self.recovered.backlog is not None:
             self.lander.begin(self.recovered.backlog)
+        self.meter = capture_meter(self.run.lake, self.run.pipeline, self.run.source_name)
         try:
             with self.lander:
                 reason = self._read_or_settle(reader)
@@ -215,6 +214,7 @@ class _Loop:
                     log.warning("bronze lacks %d bytes that the value log has", self.lander.behind_bytes)
         finally:
             self.status_file.write(self.lander, self.checkpoint.seq, self.bytes)
+            self.meter.close()
         self.value_log.gc(self.lander.whole_seq)
         if landed and self.source.promises:
             Owing(self.run.lake, self.run.source_name).settle(self.value_log)
@@ -377,6 +377,7 @@ class _Loop:
         if now - self.reported_at < limits.PROGRESS_SECONDS:
             return
         reader.keep_time()
+        self.meter.tick()
         resolved_ms = physical_ms(reader.resolved_ts)
         retention = reader.retention()
         status = self.status_file.write(self.lander, self.checkpoint.seq, self.bytes, retention)

@@ -1,11 +1,11 @@
 """How far behind silver was, and how much went through, over the last hour, day or week.
 
 In:  a lake: control/cuts (when a cut was published), bronze's log (the first commit above a cut),
-     and control/ledger (rows and bytes of each window).
+     control/ledger (rows and bytes of each window), control/usage (CPU; lag and pace of thinned cuts).
 Out: a Timeline of equal steps; nothing is written.
 
-The two tables are bounded by maintain (it thins cuts and forgets old ledger rows), so no table of
-its own is needed. Older cuts are thinned: a step there shows the lag of the kept cuts.
+All are bounded by maintain: it thins cuts, forgets old ledger rows, and sums up usage. A step of more than an hour ago
+shows what apply itself recorded of its cuts, and the kept ones.
 
 A quiet source's newest cut gets older, and silver lacks nothing: it is behind from the first commit above the cut on.
 """
@@ -27,8 +27,10 @@ from tidegate.lake import control
 from tidegate.lake.bronze.first_commits import FirstCommits
 from tidegate.lake.bronze.log import BronzeFiles
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.usage import used_steps
 from tidegate.limits import CUTS_LATE_SECONDS, DENSE_CUTS_SECONDS
 from tidegate.limits.formats import LOGICAL_BITS
+from tidegate.usage_table import UsedBy
 
 STEPS: Final = 60
 _RATE_STEPS: Final = 5
@@ -41,7 +43,8 @@ class Timeline:
 
     lag: seconds, the largest in each step; None before the first known cut. rows, payload_bytes:
     applied in it. window_seconds: the longest time from one cut to the next one, the latter in the
-    step; None where none is known: older cuts are thinned.
+    step; None where none is known. capture_cpu, apply_cpu: CPU seconds a second, of all sources
+    together; None where nothing is known.
     """
 
     end: float
@@ -50,6 +53,8 @@ class Timeline:
     rows: tuple[int, ...]
     payload_bytes: tuple[int, ...]
     window_seconds: tuple[float | None, ...] = ()
+    capture_cpu: tuple[float | None, ...] = ()
+    apply_cpu: tuple[float | None, ...] = ()
 
     @property
     def rows_a_second(self) -> float:
@@ -119,8 +124,15 @@ def timeline(
         tuple(int(value) for value in np.bincount(places[inside], ledger[name].to_numpy()[inside], STEPS))
         for name in _LEDGER[1:]
     )
-    windows = tuple(_windows(edges, published)) if dense else (None,) * STEPS
-    return Timeline(now, step, lag, rows, payload, windows)
+    used = used_steps(lake, edges)
+    windows = tuple(_windows(edges, published)) if dense else used.gap
+    if not dense:
+        lag = tuple(map(_larger, lag, used.lag))
+    return Timeline(now, step, lag, rows, payload, windows, used.cpu[UsedBy.CAPTURE], used.cpu[UsedBy.APPLY])
+
+
+def _larger(first: float | None, second: float | None) -> float | None:
+    return max((each for each in (first, second) if each is not None), default=None)
 
 
 def _windows(edges: list[float], published: list[float]) -> Iterator[float | None]:

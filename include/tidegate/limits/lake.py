@@ -147,3 +147,20 @@ HOUR_PROVEN_SECONDS: Final = 2
 # Of the subject, and of the result or the error, of a person's action, in control/actions; of the person's name.
 ACTION_DETAIL_CHARACTERS_MAX: Final = 2000
 ACTION_USER_CHARACTERS_MAX: Final = 250
+
+# --- the usage of capture and apply ---------------------------------------------------------------
+# A row is about a minute, and costs a commit of some 20 ms. With many sources it is about so much for each of them: all
+# together append ten a minute.
+USAGE_SECONDS: Final = 60.0
+USAGE_SOURCE_SECONDS: Final = 6.0
+# A shorter run of capture or apply appends nothing.
+USAGE_LEAST_SECONDS: Final = 10.0
+# A run's end waits so long for its last row: nothing depends on it.
+USAGE_CLOSE_SECONDS: Final = 5.0
+# Rows kept in memory while the lake takes none: a day's.
+USAGE_PENDING_ROWS_MAX: Final = 1440
+# More files than this are made one.
+USAGE_FILES_MAX: Final = 128
+# (older than, summed up to): an hour is shown by the minute, a day by 24 minutes, a week by 3 hours.
+USAGE_SUMMED_SECONDS: Final = ((3 * 3600.0, 900.0), (2 * 86_400.0, 2 * 3600.0))
+USAGE_KEPT_SECONDS: Final = 8 * 86_400.0

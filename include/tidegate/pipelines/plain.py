@@ -54,6 +54,8 @@ def _history(timeline: Timeline) -> dict[str, Any]:
         "rows": timeline.rows,
         "payload_bytes": timeline.payload_bytes,
         "window_seconds": timeline.window_seconds,
+        "capture_cpu": timeline.capture_cpu,
+        "apply_cpu": timeline.apply_cpu,
         "rows_per_second": timeline.rows_a_second,
     }
 

@@ -50,7 +50,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
     parts = (
         _road(view, view.standing),
         _safety(view, view.standing),
-        _history(view.timeline, asked),
+        _history(view.timeline, asked, len(view.standing.sources)),
         _changes(view),
         prewrites_list(view),
         snapshots_list(
@@ -182,7 +182,7 @@ def _safety(view: PipelineView, stands: CaptureStanding) -> str:
     )
 
 
-def _history(timeline: Timeline | None, asked: TablesAsked) -> str:
+def _history(timeline: Timeline | None, asked: TablesAsked, sources: int) -> str:
     if timeline is None:
         return ""
     current = {asked.span: " aria-current='true'"}
@@ -192,12 +192,14 @@ def _history(timeline: Timeline | None, asked: TablesAsked) -> str:
     rates = [rows / timeline.step_seconds for rows in timeline.rows]
     volume = [size / timeline.step_seconds for size in timeline.payload_bytes]
     windows = chart(timeline.window_seconds, "Longest time between two cuts", _short_age, ends)
-    windows = windows if asked.span == "hour" else ""  # older cuts are thinned
+    of_all = " of all sources" * (sources > 1)
+    cpu = chart(timeline.capture_cpu, f"CPU of capture{of_all}", _cores, ends)
+    cpu += chart(timeline.apply_cpu, "CPU of apply", _cores, ends)
     return (
         f"<section aria-labelledby='history'><h3 id='history'>History</h3><nav aria-label='Range'>Last {links}</nav>"
         f"<div class='charts'>{chart(timeline.lag, 'Lag of silver', _short_age, ends)}"
         f"{chart(rates, 'Row changes a second', rate_text, ends)}"
-        f"{chart(volume, 'Binlog a second', size_text, ends)}{windows}</div>"
+        f"{chart(volume, 'Binlog a second', size_text, ends)}{windows}{cpu}</div>"
         "</section>"
     )
 
@@ -220,6 +222,11 @@ def _changes(view: PipelineView) -> str:
 def _short_age(seconds: float) -> str:
     """Never 0 for a drawn peak."""
     return f"{seconds * 1000:.2g} ms" if 0 < seconds < 0.05 else age_text(seconds)
+
+
+def _cores(seconds: float) -> str:
+    """CPU seconds a second."""
+    return f"{seconds:.0%} of a core" if seconds < 1 else f"{seconds:.1f} cores"
 
 
 def _clock(seconds: float, of: float) -> str:

@@ -74,6 +74,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(2, "control/actions", "a new table: what people did"),
     Migration(3, "control/cuts", "how large silver is: silver_rows, silver_files, silver_bytes"),
     Migration(4, "control/schema_history", "comments of tables: comment"),
+    Migration(5, "control/usage", "a new table: what capture and apply used"),
 )
 
 # The first one that a lake could tell of itself; what had no control/format is 0.

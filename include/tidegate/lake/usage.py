@@ -1,0 +1,208 @@
+"""CPU of capture and apply over time, in control/usage: small, and bounded.
+
+In:  a process at work; rows of control/usage.
+Out: a row a minute while it works; the sums of older rows; the CPU of each step of a time.
+
+A lake that is slow or away delays no work: another thread appends, and rows wait for it. A killed process loses the
+rows that it had not appended, mostly a minute's. With many sources each row is about a longer time: together they
+append some ten rows a minute.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.config import Pipeline
+from tidegate.errors import TidegateError
+from tidegate.lake import control
+from tidegate.lake.control.rows import load, pack
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import (
+    USAGE_CLOSE_SECONDS,
+    USAGE_FILES_MAX,
+    USAGE_KEPT_SECONDS,
+    USAGE_LEAST_SECONDS,
+    USAGE_PENDING_ROWS_MAX,
+    USAGE_SECONDS,
+    USAGE_SOURCE_SECONDS,
+    USAGE_SUMMED_SECONDS,
+)
+from tidegate.usage_table import USAGE, UsedBy
+
+log = logging.getLogger(__name__)
+
+_PACKED_BYTES: Final = 4 << 20
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_STAT_CPU: Final = slice(11, 15)  # utime, stime, cutime, cstime behind the name of proc(5)'s stat
+_SUMS: Final = [
+    *(("ended_ms", "max"), ("seconds", "sum"), ("cpu_seconds", "sum")),
+    *(("lag_seconds", "max"), ("gap_seconds", "max")),
+]
+_COLUMNS: Final = ["work", "ended_ms", "seconds", "cpu_seconds", "lag_seconds", "gap_seconds"]
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """User and system time of a process and of all below it, those that have ended included; where there is no /proc,
+    of this process.
+    """
+    total, pids = 0.0, [root]
+    while pids:
+        folder = Path(f"/proc/{pids.pop()}")
+        try:
+            total += sum(map(int, (folder / "stat").read_text().rpartition(")")[2].split()[_STAT_CPU])) / _TICKS
+            for children in folder.glob("task/*/children"):
+                pids += map(int, children.read_text().split())
+        except (OSError, ValueError):
+            continue  # it ended meanwhile: its time is its parent's then
+    return total or sum(os.times()[:4])
+
+
+def every_seconds(sources: int) -> float:
+    """The time that a row is about, in a pipeline with so many sources."""
+    return max(USAGE_SECONDS, USAGE_SOURCE_SECONDS * sources)
+
+
+class Meter:
+    """The usage of one process, for one thread. root: the process that is the top of all its work."""
+
+    def __init__(
+        self,
+        lake: LakeFiles,
+        work: UsedBy,
+        of: str,
+        every: float,
+        root: int | None = None,
+        cpu: Callable[[int], float] = tree_cpu_seconds,
+    ) -> None:
+        self._lake, self._work, self._of, self._every = lake, work, of, every
+        self._root, self._cpu = root or os.getpid(), cpu
+        self._pending: list[dict[str, Any]] = []
+        self._appending: threading.Thread | None = None
+        self._began, self._used = time.monotonic(), cpu(self._root)
+        self._cut_at: float | None = None
+        self._lag: float | None = None
+        self._gap: float | None = None
+
+    def cut(self, lag_seconds: float) -> None:
+        """A cut was published. lag_seconds: of the oldest change that readers see by it."""
+        now = time.monotonic()
+        self._lag = max(lag_seconds, self._lag or 0.0)
+        if self._cut_at is not None:
+            self._gap = max(now - self._cut_at, self._gap or 0.0)
+        self._cut_at = now
+
+    def tick(self) -> None:
+        """Called every second or so; does nothing until a row is due."""
+        if time.monotonic() - self._began >= self._every:
+            self._take()
+            self._append()
+
+    def close(self) -> None:
+        """Append the rest; a slow lake is waited for a little."""
+        if time.monotonic() - self._began >= USAGE_LEAST_SECONDS:
+            self._take()
+            self._append()
+        if self._appending is not None:
+            self._appending.join(USAGE_CLOSE_SECONDS)
+
+    def _take(self) -> None:
+        now, used = time.monotonic(), self._cpu(self._root)
+        row = {"work": str(self._work), "of": self._of, "ended_ms": int(time.time() * 1000)}
+        row |= {"seconds": now - self._began, "cpu_seconds": max(0.0, used - self._used)}
+        self._pending.append({**row, "lag_seconds": self._lag, "gap_seconds": self._gap})
+        del self._pending[:-USAGE_PENDING_ROWS_MAX]
+        self._began, self._used, self._lag, self._gap = now, used, None, None
+
+    def _append(self) -> None:
+        if self._appending is None or not self._appending.is_alive():
+            self._appending = threading.Thread(target=self._write, name="usage", daemon=True)
+            self._appending.start()
+
+    def _write(self) -> None:
+        rows = list(self._pending)
+        try:
+            control.append(self._lake, USAGE, rows)
+            self._pending = self._pending[len(rows) :]
+            state = load(self._lake, USAGE)
+            if state is not None and len(state.files) > USAGE_FILES_MAX:
+                pack(self._lake, USAGE, state, smaller_bytes=_PACKED_BYTES)
+        except (pa.ArrowException, OSError, TidegateError) as error:
+            log.debug("usage waits for the lake: %s", error)
+
+
+def capture_meter(lake: LakeFiles, pipeline: Pipeline, source: str) -> Meter:
+    """The meter of one source's run, in its own process."""
+    return Meter(lake, UsedBy.CAPTURE, source, every_seconds(len(pipeline.sources)))
+
+
+def summed(rows: pa.Table, now: float) -> pa.Table:
+    """Those of the last hours as they are, sums of older ones, nothing beyond a week. Summed again they stay the same.
+
+    now: Unix seconds.
+    """
+    ended = rows["ended_ms"].to_numpy()
+    ages = now - ended / 1000
+    spans = np.ones(len(ended), np.int64)
+    for older, seconds in USAGE_SUMMED_SECONDS:
+        spans[ages >= older] = int(seconds * 1000)
+    named = rows.append_column("span", pa.array(spans)).append_column("at", pa.array(ended // spans))
+    named = named.filter(pa.array(ages < USAGE_KEPT_SECONDS))
+    groups = named.group_by(["work", "of", "span", "at"], use_threads=False).aggregate(_SUMS)
+    sums = groups.rename_columns(["work", "of", "span", "at", *(name for name, _ in _SUMS)])
+    return sums.select(USAGE.schema.names).cast(rows.schema).sort_by("ended_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class UsedSteps:
+    """Equal steps; None where nothing is known. cpu: by work, CPU seconds a second. lag, gap: seconds, the largest."""
+
+    cpu: dict[UsedBy, tuple[float | None, ...]]
+    lag: tuple[float | None, ...]
+    gap: tuple[float | None, ...]
+
+
+def used_steps(lake: LakeFiles, edges: Sequence[float]) -> UsedSteps:
+    """edges: the steps' ends, ascending, Unix seconds. Raises LakeUnavailable, LakeRefused, OSError."""
+    rows = control.read_above(lake, USAGE, ("ended_ms", int(edges[0] * 1000)), columns=_COLUMNS)
+    cpu = {work: _cpu(rows.filter(pc.equal(rows["work"], str(work))), np.asarray(edges)) for work in UsedBy}
+    lag, gap = list[float | None]([None] * (len(edges) - 1)), list[float | None]([None] * (len(edges) - 1))
+    for row in rows.filter(pc.is_valid(rows["lag_seconds"])).to_pylist():
+        ended = row["ended_ms"] / 1000
+        step = bisect_left(edges, ended) - 1
+        if not 0 <= step < len(lag):
+            continue
+        gap[step] = max(gap[step] or 0.0, row["gap_seconds"] or 0.0) if row["gap_seconds"] is not None else gap[step]
+        # It grew to that since the first change that readers lacked.
+        since, at = ended - row["lag_seconds"], step
+        while at >= 0 and edges[at + 1] > since:
+            lag[at] = max(lag[at] or 0.0, min(edges[at + 1], ended) - since)
+            at -= 1
+        lag[step] = max(lag[step] or 0.0, row["lag_seconds"])
+    return UsedSteps(cpu, tuple(lag), tuple(gap))
+
+
+def _cpu(rows: pa.Table, edges: npt.NDArray[np.float64]) -> tuple[float | None, ...]:
+    """None before the first row and behind the last one; 0 where nothing worked between them."""
+    if not rows.num_rows:
+        return (None,) * (len(edges) - 1)
+    ends, lengths = rows["ended_ms"].to_numpy() / 1000, np.maximum(rows["seconds"].to_numpy(), 1e-3)
+    used = np.zeros(len(edges))
+    for edge in range(len(edges)):
+        used[edge] = (rows["cpu_seconds"].to_numpy() * np.clip((edges[edge] - ends) / lengths + 1, 0, 1)).sum()
+    first, last = (ends - lengths).min(), ends.max()
+    steps = np.diff(used) / np.diff(edges)
+    known = (edges[1:] > first) & (edges[:-1] < last)
+    return tuple(float(step) if is_known else None for step, is_known in zip(steps, known, strict=True))
