@@ -100,6 +100,7 @@ class Appending:
         state = self._log.state()
         check(state, table)
         self.from_ts = state.transactions.get(transaction)
+        self._version = state.version
         restored = was_restored(self._log, transaction, state.version)
         # A quiet changelog's log is cleaned up behind its last rows, and that alone is no gap.
         self.was_restored = self.from_ts is not None and bool(restored)
@@ -130,6 +131,12 @@ class Appending:
                     "another apply of this pipeline has appended to this changelog meanwhile",
                     where=state.place,
                     remedy="run one apply of a pipeline at a time; this window is tried again",
+                )
+            if self.from_ts is not None and was_restored(self._log, self._transaction, state.version, self._version):
+                raise Overtaken(
+                    "somebody took this changelog back (RESTORE) while a window was written",
+                    where=state.place,
+                    remedy="the window is tried again, and says which changes may be missing",
                 )
             made = added(state, self._table) if state.created else creation(self._table, PROPERTIES)
             adds = [add(body, data_change=True) for body in self._files]

@@ -14,6 +14,7 @@ from tidegate import config, tables
 from tidegate.changelog.reading import Place, changes_after
 from tidegate.changelog.table import PLACE, Appending, app_id, as_rows, changelog, changelogs, told
 from tidegate.commit_ts import compose
+from tidegate.delta.log import Change
 from tidegate.errors import Overtaken
 from tidegate.lake import control
 from tidegate.lake.control import pack
@@ -65,6 +66,20 @@ def test_of_two_that_append_the_same_window_one_is_overtaken(tmp_path: Path) -> 
         second.commit(9)
     assert stamps_of(lake) == [1, 3, 7]
     assert Appending(lake, ORDERS, ID).from_ts == 8
+
+
+def test_a_changelog_taken_back_while_a_window_is_written_gets_its_gap_by_the_next_try(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    append(lake, 5, 3, 1)
+    appending = Appending(lake, ORDERS, ID)
+    appending.add(as_rows([told("insert", ("one", "shop", "Orders 2"), 7)]))
+    other = LakeFiles(str(tmp_path)).log(ORDERS.path)
+    other.commit(other.state(), Change([], "OPTIMIZE"))
+    other.commit(other.state(), Change([], "RESTORE"))
+    with pytest.raises(Overtaken, match="RESTORE"):
+        appending.commit(8)
+    assert stamps_of(lake) == [1, 3]
+    assert Appending(lake, ORDERS, ID).was_restored
 
 
 def maintenance(lake: LakeFiles) -> Maintenance:
