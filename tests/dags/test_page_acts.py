@@ -22,8 +22,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.dags.browser import browser, click, see
+from tests.dags.page_looks import look_at, walk_by_keyboard
 from tests.dags.page_server import served_by
-from tests.dags.test_page_in_browser import look_at
 from tests.support.event_log import Log
 from tests.support.servers import FreshDatabase
 from tidegate import tables
@@ -125,6 +125,7 @@ def test_a_person_approves_a_statement_by_the_button_and_the_table_goes_on(world
             ["Approve the statement: shop.a", DDL, "- v", "+ note text", "Silver follows"],
         )
         look_at(chromium, screenshots, "ask")
+        assert walk_by_keyboard(chromium) >= 2
         assert world.state() is State.HELD, "nothing is done yet"
         button = chromium.find_element(By.CSS_SELECTOR, "form.ask button")
         chromium.execute_script("arguments[0].click(); arguments[0].click();", button)  # as an impatient person

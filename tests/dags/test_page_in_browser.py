@@ -11,6 +11,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.dags.browser import browser, click, see
+from tests.dags.page_looks import look_at, resize
 from tests.dags.page_server import served
 from tests.support.pipeline_views import NOW, source, view
 from tidegate.capture.source import Retention
@@ -21,15 +22,6 @@ from tidegate.prewrites_table import PrewriteState
 from tidegate.segments.prewrites import Prewrite
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
-
-# axe-core's script, where a person has it: `npm install axe-core`, then AXE=node_modules/axe-core/axe.min.js.
-AXE = os.environ.get("AXE", "")
-
-# The tables that a person must scroll sideways to read.
-ASIDE = (
-    "return [...document.querySelectorAll('.wide')].filter(each => each.scrollWidth > each.clientWidth)"
-    ".map(each => each.getAttribute('aria-label'))"
-)
 
 
 def behind() -> PipelineView:
@@ -53,29 +45,6 @@ def behind() -> PipelineView:
     full = LeftStep("shop.orders_00007", "vacuum", "left", "No space left on device")
     maintained = LastMaintain(NOW - 18_000, steps, (full,), 1)
     return replace(view(), standing=stands, prewrites=(parked,), maintained=maintained)
-
-
-def look_at(chromium: Chrome, screenshots: Path, name: str) -> None:
-    """The page that is open, wide and narrow, light and dark: nothing is cut off, and axe has no complaint."""
-    for width, scheme in ((1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")):
-        chromium.set_window_size(width, 2400)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        chromium.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 2400, "deviceScaleFactor": 1, "mobile": False},
-        )
-        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        chromium.save_screenshot(str(screenshots / f"{name}-{width}-{scheme}.png"))
-        wide = chromium.execute_script("return document.documentElement.scrollWidth")
-        assert wide <= width, f"{name}: {wide} pixels are shown in {width}"
-        if width == 400:
-            aside = chromium.execute_script(ASIDE)
-            assert not aside, f"{name}: columns of {aside} are out of sight"
-        if AXE:
-            chromium.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
-            chromium.execute_script(Path(AXE).read_text())
-            faults = chromium.execute_async_script("axe.run().then(r => arguments[0](r.violations))")
-            assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == [], name
 
 
 def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -109,10 +78,7 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
             "return [...document.querySelectorAll('svg.chart')].map(svg => Math.round(svg.getBoundingClientRect().top))"
         )
         for width in (1400, 900, 700):
-            chromium.execute_cdp_cmd(
-                "Emulation.setDeviceMetricsOverride",
-                {"width": width, "height": 2400, "deviceScaleFactor": 1, "mobile": False},
-            )
+            resize(chromium, width)
             tops = chromium.execute_script(places)
             assert len(set(tops)) == -(-6 // _in_a_row(chromium)), f"charts of a row begin at one height: {tops}"
         click(chromium, "a[href$='name=shop.orders_00001']")

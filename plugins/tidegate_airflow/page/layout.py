@@ -36,8 +36,9 @@ dl {display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2
 dt {color: var(--soft)} dd {margin: 0}
 @media (max-width: 70rem) {.road, .road ul, .road li {flex-direction: column; align-items: stretch}
  .road ul, .road .stop {flex: none} .stop {max-width: none} .arrow {text-align: center; transform: rotate(90deg)}
- dl {grid-template-columns: 1fr}} .charts {display: flex; flex-wrap: wrap; gap: 1.2rem}
-figure {margin: .5rem 0; flex: 1 1 20rem; max-width: 40rem; display: flex; flex-direction: column}
+ dl {grid-template-columns: 1fr}} .charts {display: grid; gap: 1.2rem;
+ grid-template-columns: repeat(auto-fill, minmax(min(100%, 27rem), 1fr))}
+figure {margin: .5rem 0; max-width: 40rem; display: flex; flex-direction: column}
 figcaption {flex: 1; color: var(--soft)} figcaption b {color: var(--text)}
 svg {display: block} svg.chart {width: 100%; height: 6rem; border-bottom: 1px solid var(--line)}
 svg.spark {width: 7.5rem; height: 1.5rem} polyline {fill: none; stroke: var(--link); stroke-width: 2;
