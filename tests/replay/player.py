@@ -36,7 +36,8 @@ _FORBIDDEN: Final = re.compile(
     rb"set\s+.*(?:\bglobal\b|@@global|persist|sql_log_bin|server_id|gtid_seq_no|gtid_next|gtid_domain|pseudo_|"
     rb"binlog_format\s*=\s*.?(?:statement|mixed)|skip_replication|wsrep|debug|default_storage_engine\s*=\s*.?(?:rocksdb|"
     rb"spider|mroonga))|select.*(?:sleep|benchmark|get_lock|into\s+(?:out|dump)file|load_file)|do\s+sleep|analyze\s|"
-    rb"explain|show|desc|select|check\s|checksum|handler|use\s+(?:mysql|performance_schema|information_schema|sys)\b|"
+    rb"explain|show|desc|select|check\s|checksum|handler|repair\s+(?:local|no_write_to_binlog)\b|"
+    rb"use\s+(?:mysql|performance_schema|information_schema|sys)\b|"
     rb"(?:drop|create|alter)\s+.*\b(?:mysql|sys)\.)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -25,7 +25,7 @@ from tidegate.columnar.json_text import json_text
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.columnar.kernel.recode import recode
 from tidegate.errors import DecodeError, UnsupportedValue
-from tidegate.remedy import REPORT
+from tidegate.remedy import REFILL, REPORT
 from tidegate.schema.model.charset_text import (
     ASCII_BASED,
     SINGLE_BYTE,
@@ -164,7 +164,8 @@ def _vectors(offsets: pa.Buffer, data: pa.Buffer, valid: pa.Buffer | None, rows:
     """MySQL's VECTOR: 32-bit floats, little-endian, one after the other."""
     ends = np.frombuffer(offsets, np.int32)
     if np.any(ends % _FLOAT_BYTES):
-        raise UnsupportedValue("vector is not a row of 32-bit floats", remedy=REPORT)
+        said = "a vector isn't a row of 32-bit floats, as MySQL keeps one that was another type before an ALTER"
+        raise UnsupportedValue(said, remedy=REFILL.after("store whole floats there, or a binary column"))
     floats = pa.Array.from_buffers(pa.float32(), data.size // _FLOAT_BYTES, [None, data])
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(ends // _FLOAT_BYTES))]
     return pa.Array.from_buffers(pa.list_(pa.float32()), rows, buffers, nulls, children=[floats])

@@ -14,7 +14,7 @@ from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.snapshot.test_chunks import finished, road_of, state, stepped, stocked
 from tests.kit.road import Road
-from tests.kit.snapshots import Reader, patiently
+from tests.kit.snapshots import Reader, Reading, patiently, states
 from tests.kit.spark import no_spark
 from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
@@ -301,3 +301,22 @@ def test_a_hold_that_no_snapshot_ends_is_told_and_a_rebuild_ends_it_once_that_is
     swap(plan, BackgroundSession(no_spark), report=road.lines.append)
     assert state(stepped(road, spark), database, "soft") == "active"
     assert road.assert_equal() == {"soft": 3, "plain": 3}
+
+
+def test_a_vector_that_was_a_text_once_is_read_again_when_it_is_whole(
+    mysql9: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """MySQL lets ALTER make a VECTOR of any bytes. The log has them until an UPDATE stores floats."""
+    database = fresh_database(mysql9)
+    road = Road(mysql9, tmp_path, include=f"{database}.*")
+    road.capture()
+    mysql9.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mysql9.user}'@'%'")
+    mysql9.query(f"GRANT LOCK TABLES ON *.* TO '{mysql9.user}'@'%'")
+    mysql9.query(f"CREATE TABLE {database}.t (a BLOB)")
+    mysql9.query(f"INSERT INTO {database}.t VALUES ('1')")
+    mysql9.query(f"ALTER TABLE {database}.t MODIFY a VECTOR(2)")
+    mysql9.query(f"UPDATE {database}.t SET a = TO_VECTOR('[1,2]')")
+    road.capture()
+    assert states(road.apply(spark)) == {"t": "held"}
+    assert states(Reading(road, spark).run()) == {"t": "active"}
+    assert road.assert_equal() == {"t": 1}
