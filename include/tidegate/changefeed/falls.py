@@ -3,10 +3,11 @@
 In:  the checkpoint at each look, and up to where all is captured.
 Out: nothing, or why capture doesn't go on.
 
-One changefeed's checkpoint falls by seconds, when its owner dies before it has told etcd what it told the path; it
-writes the same rows once more. Two changefeeds of one path tell theirs by turns, and what the lower one writes is
-passed over once the higher one was believed. A run waits at a fall, and tells the kinds apart by size and number: a
-run may last for months, and an owner may die in any of them.
+One changefeed's checkpoint falls by seconds, when its owner dies before it has told etcd what it
+told the path; it writes the same rows once more. Two changefeeds of one path tell theirs by turns,
+and what the lower one writes is passed over once the higher one was believed. A run waits at a
+fall, and tells the kinds apart by size and number: a run may last for months, and an owner may die
+in any of them.
 """
 
 from __future__ import annotations

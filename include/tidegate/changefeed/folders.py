@@ -48,8 +48,8 @@ class Schema:
 
 @dataclass(slots=True)
 class TableFolders:
-    """The known facts of one table, its name in lower case. schemas: by version; those made by a DDL, and the one
-    found by the changefeed.
+    """The known facts of one table, its name in lower case. schemas: by version; those made by a
+    DDL, and the one found by the changefeed.
     """
 
     database: str
@@ -72,8 +72,8 @@ class Folders:
         self.databases: dict[str, dict[int, Schema]] = {}
 
     def checkpoint_ts(self) -> int:
-        """TiCDC's checkpoint: everything at or below it is written; 0 before there is one. Raises StreamCorrupt,
-        SourceRefused.
+        """TiCDC's checkpoint: everything at or below it is written; 0 before there is one. Raises
+        StreamCorrupt, SourceRefused.
         """
         data = self._storage.read(METADATA)
         if not data:

@@ -1,10 +1,12 @@
 """TiDB's tables as they were at a timestamp of PD's.
 
 In:  a timestamp (64 bits, commit_ts layout).
-Out: the setting of a session whose SELECTs see what was committed at or below it, and nothing else: rows, and the
-     definitions of tables, too. Whether an error says that TiDB has forgotten the moment.
+Out: the setting of a session whose SELECTs see what was committed at or below it, and nothing else:
+     rows, and the definitions of tables, too. Whether an error says that TiDB has forgotten the
+     moment.
 
-It needs no grant. Rows older than tidb_gc_life_time are visible to a SELECT only until garbage collection comes by.
+It needs no grant. Rows older than tidb_gc_life_time are visible to a SELECT only until garbage
+collection comes by.
 """
 
 from __future__ import annotations

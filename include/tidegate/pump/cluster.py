@@ -95,7 +95,8 @@ class History:
     def tables(self, tso: int) -> bytes:
         """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt.
 
-        A job's FinishedTS is right below its commit_ts: one in between is in here, and its binlog comes once more.
+        A job's FinishedTS is right below its commit_ts: one in between is in here, and its binlog
+        comes once more.
         """
         return self._folded(tso, 0)
 
@@ -116,8 +117,8 @@ class History:
         return fold(Job.from_text(text) for text in self._in_order(ids, at_ts)).text.encode()
 
     def _in_order(self, ids: Sequence[int], at_ts: int) -> Iterator[bytes]:
-        """Jobs end about in the order of their ids: what is ahead of its turn waits, and a history of years is never
-        in memory.
+        """Jobs end about in the order of their ids: what is ahead of its turn waits, and a history
+        of years is never in memory.
         """
         wanted, waiting, done = set(ids), dict[int, bytes](), 0
         for job_id, text in self._jobs(at_ts):
@@ -149,8 +150,8 @@ class History:
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
 
     def safe_point(self) -> int:
-        """Records of commits at or below it may be gone; 0 for a TiDB that never collected. Raises SourceUnavailable,
-        SourceRefused.
+        """Records of commits at or below it may be gone; 0 for a TiDB that never collected. Raises
+        SourceUnavailable, SourceRefused.
         """
         text = self._collector("tikv_gc_safe_point")
         try:

@@ -52,9 +52,9 @@ class JobNotes:
     _asked: Aside[list[tuple[int, int, bytes]]] = field(default_factory=lambda: Aside("ddl jobs"))
 
     def take(self, binlog: Binlog) -> None:
-        """A binlog of the stream. Each Commit waits for its job, wherever it is resolved: a Pump that reads its own
-        segments again may meet the Commit without its Prewrite, which had held resolved_ts back. A Commit that is sent
-        once more has its job in the stream twice.
+        """A binlog of the stream. Each Commit waits for its job, wherever it is resolved: a Pump
+        that reads its own segments again may meet the Commit without its Prewrite, which had held
+        resolved_ts back. A Commit that is sent once more has its job in the stream twice.
         """
         if binlog.tp is BinlogType.JOB:
             self._waiting.pop(binlog.start_ts, None)

@@ -1,12 +1,13 @@
 """The writes that a Pump lets in: those of one cluster, with possible timestamps of its PD.
 
-In:  the cluster, by the pipeline file, the captured log, PD, or another Pump; PD's timestamps; the writers.
+In:  the cluster, by the pipeline file, the captured log, PD, or another Pump; PD's timestamps; the
+     writers.
 Out: why a write is refused, before anything of it is stored or acknowledged; the cluster, to be
      kept.
 
 Nobody logs in at a Pump, and a clone of a cluster has the same table ids: its rows would go into
-the same tables. While nobody knows the cluster, the first write says it. A timestamp from the future
-would be believed, too: everything that is committed until then would count as late.
+the same tables. While nobody knows the cluster, the first write says it. A timestamp from the
+future would be believed, too: everything that is committed until then would count as late.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class Etcd:
         return [base64.b64decode(pair.get("value", "")) for pair in answer.get("kvs", ())]
 
     def swap(self, key: str, value: bytes, revision: int) -> tuple[bool, EtcdEntry]:
-        """(True, the new entry), or, where the key isn't at that revision, (False, the present one). revision: 0 makes
-        the key. Raises SourceUnavailable, SourceRefused.
+        """(True, the new entry), or, where the key isn't at that revision, (False, the present
+        one). revision: 0 makes the key. Raises SourceUnavailable, SourceRefused.
         """
         name = _text(key.encode())
         answer = self._ask(

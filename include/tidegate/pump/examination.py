@@ -65,8 +65,8 @@ def tidb_grants(account: str) -> list[str]:
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:
-    """PD's record of a Pump. A record of another address is looked at twice, with a pause: one that serves writes it
-    anew.
+    """PD's record of a Pump. A record of another address is looked at twice, with a pause: one that
+    serves writes it anew.
     """
     etcd, key = etcd_of(entry), key_of(entry.node or source)
     try:

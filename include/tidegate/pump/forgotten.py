@@ -1,12 +1,12 @@
 """A person gives up a Pump's value log: what it acknowledged may be nowhere else, and bronze says so.
 
 In:  bronze of a Pump, the value log on this machine, the id of the log that is lost.
-Out: a segment of bronze without bytes, flagged GAP and HAS_DDL, that names every table. Apply holds all tables of the
-     cluster there, and a snapshot reads each anew.
+Out: a segment of bronze without bytes, flagged GAP and HAS_DDL, that names every table. Apply holds
+     all tables of the cluster there, and a snapshot reads each anew.
 
-TiDB sends nothing twice that it had an answer for, so the loss is between bronze's newest segment and the next one.
-The segments of this machine's own log land first: the gap gets the next number. It keeps resolved_ts, since a prewrite
-from before it may be committed right above.
+TiDB sends nothing twice that it had an answer for, so the loss is between bronze's newest segment
+and the next one. The segments of this machine's own log land first: the gap gets the next number.
+It keeps resolved_ts, since a prewrite from before it may be committed right above.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 def record_loss(bronze: Bronze, value_log: ValueLog, lost_log: str) -> Segment | None:
     """The gap; None where bronze has nothing of this Pump: it lists all tables when it begins.
 
-    Raises UsageError where the log is the one on this machine, Fenced, LakeUnavailable, LakeRefused.
+    Raises UsageError where the log is the one on this machine, Fenced, LakeUnavailable,
+    LakeRefused.
     """
     newest = _newest(bronze.last_segments())
     if value_log.id == lost_log and value_log.newest() is not None:

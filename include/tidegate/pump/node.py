@@ -30,8 +30,8 @@ SERVING: Final = (NodeState.ONLINE, NodeState.PAUSING, NodeState.CLOSING)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """host: where TiDB writes to, host:port. max_commit_ts: no lower one comes. update_ts: of this record, about PD's
-    time.
+    """host: where TiDB writes to, host:port. max_commit_ts: no lower one comes. update_ts: of this
+    record, about PD's time.
     """
 
     node_id: str

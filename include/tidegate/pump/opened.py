@@ -63,8 +63,8 @@ class PumpRun(CaptureRun):
 
 
 def may_join(pipeline: Pipeline, source: str, lake: LakeFiles) -> bool:
-    """Whether TiDB may write to a Pump: silver may be beyond the writes to a Pump still unknown to apply, where its
-    siblings are followed. Raises LakeUnavailable.
+    """Whether TiDB may write to a Pump: silver may be beyond the writes to a Pump still unknown to
+    apply, where its siblings are followed. Raises LakeUnavailable.
     """
     selection = followed.load(lake).selection
     if selection is None or source in selection.sources:

@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 class Words(Protocol):
-    """Decisions about transactions that MVCC can't tell of, by a person, the pipeline file, or for a DDL TiDB's
-    history: start_ts -> their commit_ts or ROLLED_BACK. An unasked one is asked.
+    """Decisions about transactions that MVCC can't tell of, by a person, the pipeline file, or for
+    a DDL TiDB's history: start_ts -> their commit_ts or ROLLED_BACK. An unasked one is asked.
     """
 
     def decided(self, lost: Sequence[UnansweredPrewrite[int]]) -> dict[int, int]: ...
@@ -71,8 +71,9 @@ class _Look:
 
 @dataclass(slots=True)
 class PumpOrphans:
-    """fates: None: nobody can be asked. words: None: nobody decides. _absent, _lost: start_ts -> the Pump's knowledge
-    when TiDB first had nothing of it, and when nobody could tell any more. _ripe: those for a person to decide.
+    """fates: None: nobody can be asked. words: None: nobody decides. _absent, _lost: start_ts ->
+    the Pump's knowledge when TiDB first had nothing of it, and when nobody could tell any more.
+    _ripe: those for a person to decide.
     """
 
     fates: Fates | None

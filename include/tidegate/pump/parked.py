@@ -31,8 +31,8 @@ from tidegate.tidb.pairing import ROLLED_BACK
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """owner: the cluster's first Pump. table_of: `database.table` of a key, "" when it can't be told. ddl: None: of a
-    DDL nobody says anything.
+    """owner: the cluster's first Pump. table_of: `database.table` of a key, "" when it can't be
+    told. ddl: None: of a DDL nobody says anything.
     """
 
     lake: LakeFiles
@@ -42,8 +42,8 @@ class Parked:
     ddl: LostDdl | None = None
 
     def decided(self, lost: Sequence[pairing.UnansweredPrewrite[int]]) -> dict[int, int]:
-        """start_ts -> commit_ts or ROLLED_BACK of the decided ones; the others are parked, or decided as the pipeline
-        file says. Raises LakeUnavailable, LakeRefused.
+        """start_ts -> commit_ts or ROLLED_BACK of the decided ones; the others are parked, or
+        decided as the pipeline file says. Raises LakeUnavailable, LakeRefused.
         """
         known = self._known(lost)
         decisions = [known[prewrite.start_ts] for prewrite in lost if prewrite.start_ts in known]
@@ -59,8 +59,8 @@ class Parked:
     def _known(self, lost: Sequence[pairing.UnansweredPrewrite[int]]) -> dict[int, Prewrite]:
         """The record of each by start_ts, once all are written down.
 
-        A new record is appended only if no other Pump has appended since the last look: two answers to one prewrite
-        would stop their TiDB's apply for good.
+        A new record is appended only if no other Pump has appended since the last look: two answers
+        to one prewrite would stop their TiDB's apply for good.
         """
         tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
         by_history: dict[int, Prewrite] = {}  # of DDL, what history says

@@ -1,5 +1,5 @@
-"""The stream that a drainer pulls from a Pump: its committed transactions in order of commit_ts, as TiDB Binlog's Pump
-has them.
+"""The stream that a drainer pulls from a Pump: its committed transactions in order of commit_ts, as
+TiDB Binlog's Pump has them.
 
 In:  bronze of one Pump; the commit_ts behind which a drainer goes on.
 Out: payloads of Commits with their rows, each once and in order; between them timestamps that bound

@@ -281,8 +281,9 @@ class PumpReader:
             pass
 
     def _fake(self) -> None:
-        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes on. A late one is
-        true all the same: anything not prepared when PD gave it out is committed above it.
+        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes
+        on. A late one is true all the same: anything not prepared when PD gave it out is committed
+        above it.
         """
         now = time.monotonic()
         if now < self._fake_at:

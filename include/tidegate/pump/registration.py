@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PumpAddress:
-    """node_id: the Pump's. host: where TiDB reaches it. may_join: whether TiDB may write to it yet; raises
-    LakeUnavailable.
+    """node_id: the Pump's. host: where TiDB reaches it. may_join: whether TiDB may write to it yet;
+    raises LakeUnavailable.
     """
 
     etcd: Etcd
@@ -90,8 +90,8 @@ class Registration:
         self._wake.set()
 
     def tell(self, resolved_ts: int, latest_ts: int, *, empty: bool) -> None:
-        """latest_ts: the latest known timestamp of PD's. empty: each of its prewrites has its answer, and none comes
-        any more.
+        """latest_ts: the latest known timestamp of PD's. empty: each of its prewrites has its
+        answer, and none comes any more.
         """
         self._resolved_ts = resolved_ts
         if latest_ts > self._now_ts:  # a transaction may have begun some time ago

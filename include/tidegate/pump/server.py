@@ -75,8 +75,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class PumpServerSettings:
-    """listen: "unix:/path" or "host:port". key, certificate, ca: PEM files of TLS, for TCP addresses; ca: clients must
-    show a certificate that it signed. cluster_id: TiDB's, when it is known.
+    """listen: "unix:/path" or "host:port". key, certificate, ca: PEM files of TLS, for TCP
+    addresses; ca: clients must show a certificate that it signed. cluster_id: TiDB's, when it is
+    known.
     """
 
     listen: Sequence[str]
