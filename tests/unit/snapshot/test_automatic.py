@@ -71,6 +71,13 @@ def test_a_snapshot_that_did_not_end_the_wait_is_begun_again_ever_more_seldom(st
     assert outlook(*[ended(state, 60 * 25)] * 5).is_due(NOW), "what was a day ago doesn't count"
 
 
+def test_a_failure_by_a_clock_that_was_years_ahead_puts_no_later_snapshot_off() -> None:
+    years, minutes = ended(SnapshotState.FAILED, -60 * 24 * 800), ended(SnapshotState.FAILED, -10)
+    assert outlook(years).is_due(NOW)
+    assert outlook(years, ended(SnapshotState.FAILED, 5)).tries == 1
+    assert outlook(minutes).due_at == NOW + timedelta(minutes=11), "clocks of two machines differ a little"
+
+
 def test_snapshots_of_a_whole_table_that_a_person_had_read_do_not_put_off_the_one_that_it_needs_now() -> None:
     well = [ended(SnapshotState.DONE, minutes, asked=True) for minutes in (50, 40, 30, 20, 10, 1)]
     assert outlook(*well) == Outlook((TABLE,), NOW)

@@ -38,6 +38,7 @@ from tidegate.tables import State
 from tidegate.text_layout import age_text, counted
 
 _DAY: Final = timedelta(days=1)
+_CLOCKS: Final = timedelta(hours=1)  # what was told later than this was told by a clock that was wrong
 _GROWS: Final = 4
 _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 
@@ -139,7 +140,7 @@ def _outlook(
     in_vain = [
         table
         for table in past
-        if table.told_at > now - _DAY and (table.by_itself or table.state is not SnapshotState.DONE)
+        if now - _DAY < table.told_at <= now + _CLOCKS and (table.by_itself or table.state is not SnapshotState.DONE)
     ]
     tries = len(in_vain)
     why = last.reason if last is not None and last.state is not SnapshotState.DONE else ""
