@@ -1,0 +1,101 @@
+"""A person presses the page's buttons in a real Airflow: behind its login, in the DAG's tab, with its own rights.
+
+In:  a lake with a table that waits for approval of a statement, and one that waits for a release.
+Out: both are released, recorded under the name of Airflow's user.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.dags.airflow_instance import AirflowInstance
+from tests.dags.browser import browser, click, log_in, see
+from tests.dags.page_looks import look_at, resize, walk_by_keyboard
+from tests.dags.page_server import NO_SERVER
+from tests.support.event_log import Log
+from tidegate import tables
+from tidegate.lake import control, held
+from tidegate.lake.audit import actions
+from tidegate.lake.held import to_row
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1800), pytest.mark.filterwarnings("ignore")]
+
+DDL = "ALTER TABLE shop.a DROP COLUMN v, ADD note TEXT"
+DAG = "road__apply"
+
+
+def waiting(folder: Path) -> Log:
+    """shop.a waits at a statement, shop.b for a cause that a person removes."""
+    log = Log(folder)
+    log.file.write_text(log.file.read_text().replace("statement_effects", "drop_column: ask, statement_effects"))
+    log.send("one", "ALTER TABLE shop.a ADD COLUMN v INT", ("shop.a",))
+    log.level()
+    log.apply()
+    log.send("one", DDL, ("shop.a",))
+    log.level()
+    log.apply()
+    stops = Standing(State.HELD, "shop.b: the disk of silver is full", Cause.FAULT, 1)
+    control.append(log.lake, tables.TABLE_STATES, [to_row(stops, "road", "shop.b", datetime.now(UTC))])
+    return log
+
+
+def state(log: Log, name: str) -> State:
+    return held.last_states(log.lake)[name].state
+
+
+def press(chromium: Chrome, log: Log, name: str, words: list[str], screenshots: Path) -> None:
+    """From the list in the DAG's tab to the button that asks, and the one that does it."""
+    click(chromium, f"a[href*='name={name}'][href$='#acts']")
+    see(chromium, None, ["What you can do", words[0]])
+    click(chromium, "a.button")
+    see(chromium, None, words[1:])
+    chromium.save_screenshot(str(screenshots / f"airflow-{name}.png"))
+    assert state(log, name) is State.HELD, "nothing is done yet"
+    click(chromium, "form.ask button")
+    see(chromium, None, [f"Done. {name} goes on", "Who did what", "(Airflow)"])
+    assert state(log, name) is State.RELEASED
+
+
+def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> None:
+    screenshots = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    pipelines = tmp_path / "pipelines"
+    pipelines.mkdir()
+    log = waiting(tmp_path)
+    log.file.rename(pipelines / "road.yaml")
+    with AirflowInstance(tmp_path / "airflow", pipelines, {"c": NO_SERVER, "d": NO_SERVER}) as airflow:
+        with browser() as chromium:
+            resize(chromium, 1400)
+            log_in(chromium, airflow)
+            tab = f"{airflow.url}/dags/{DAG}/plugin/tidegate_pipeline"
+            for name, words in (
+                ("shop.a", ["Approve the statement ...", "Approve the statement: shop.a", DDL, "- v", "+ note text"]),
+                ("shop.b", ["Release ...", "Release: shop.b", "the disk of silver is full", "held again"]),
+            ):
+                chromium.switch_to.default_content()
+                chromium.get(tab)
+                frame(chromium)
+                see(chromium, None, ["shop.a", "shop.b"])
+                press(chromium, log, name, words, screenshots)
+            chromium.switch_to.default_content()
+            see(chromium, f"{airflow.url}/tidegate/dags/{DAG}", ["catching up"])
+            look_at(chromium, screenshots, "airflow")
+            assert walk_by_keyboard(chromium) >= 5
+        done = {(str(each.action.act), each.action.author.user, str(each.outcome)) for each in actions(log.lake)}
+        assert done == {("approve", airflow.user, "done"), ("release", airflow.user, "done")}
+
+
+def frame(chromium: Chrome) -> None:
+    """Into the plugin's tab."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.expected_conditions import frame_to_be_available_and_switch_to_it
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(chromium, 120).until(frame_to_be_available_and_switch_to_it((By.TAG_NAME, "iframe")))
