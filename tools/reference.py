@@ -1,7 +1,7 @@
-"""The pages of docs/reference that are made from code: commands, tables of a lake, errors.
+"""The pages of docs/reference that are made from code: commands, tables of a lake, errors, the API, params.
 
-In:  the commands' own help; tidegate.tables; every error that the code raises with a remedy.
-Out: Markdown files; with --check only whether they are there as they should be.
+In:  the commands' own help; tidegate.tables; every error that the code raises with a remedy; reference_airflow.py.
+Out: Markdown files, and the script of one; with --check only whether they are there as they should be.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools import error_finder, reference_airflow
 
 from tidegate import errors, tables
 from tidegate import remedy as remedies
@@ -44,8 +48,8 @@ _ERRORS_HEAD = """# Errors, and what to do
 
 <!-- written by `make docs` -->
 
-An error is one line: the place, the fault, and your way out. Look for its words on this page. `…` stands for a
-name, a number or a place. An error without an entry here says itself what to do, or asks you to
+An error is one line: the place, the fault, and your way out. [Paste it](find-error.md) to find its entry. `…`
+stands for a name, a number or a place. An error without an entry here says itself what to do, or asks you to
 [report it](../../CONTRIBUTING.md#report-a-fault).
 
 *Retry* means: the cause may pass by itself, and tidegate tries again (exit code 75). *Stop* means: a person must
@@ -155,6 +159,10 @@ def _after(kind: type[TidegateError]) -> str:
     return "Stop: wrong call" if issubclass(kind, UsageError) else "Stop"
 
 
+def _afters() -> dict[str, str]:
+    return {name: _after(kind) for name, kind in _kinds()}
+
+
 def _messages() -> dict[str, set[tuple[str, str]]]:
     """Class -> (message, remedy) of each place that raises it with both."""
     known = defaultdict[str, set[tuple[str, str]]](set)
@@ -229,6 +237,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "tables.md": tables_page,
     "errors.md": errors_page,
+    "find-error.md": lambda: error_finder.page(_messages(), _afters()),
+    "find-error.js": lambda: error_finder.script(_messages(), _afters()),
+    "api.md": reference_airflow.api_page,
+    "params.md": reference_airflow.params_page,
 }
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The log of a job, by Python's logging module: one line each, as a terminal and a task's log show it.
 
 In:  records of the loggers spark_jobs and tidegate.
-Out: information as it is, on stdout; `tidegate: warning: ...` and `tidegate: ...` (an error) on stderr. Airflow's
-     operator and `tidegate apply` know the lines by these beginnings.
+Out: information as it is, on stdout; `tidegate: warning: ...` and `tidegate: ...` (an error) on
+     stderr. Airflow's operator and `tidegate apply` know the lines by these beginnings.
 
 Neither gets a time or a level of its own: Airflow's log puts them before each line.
 """

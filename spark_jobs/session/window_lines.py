@@ -1,8 +1,8 @@
 """The windows of an apply as lines of its log: a busy pipeline has two a second, and nobody reads so many.
 
 In:  each window as it is done.
-Out: a line at once for the first window, and for one with something to say of a table; the others together, in a line
-     every REPORT_SECONDS.
+Out: a line at once for the first window, and for one with something to say of a table; the others
+     together, in a line every REPORT_SECONDS.
 """
 
 from __future__ import annotations

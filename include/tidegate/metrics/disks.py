@@ -1,7 +1,8 @@
 """The disks of this machine that a pipeline writes to, and the room left on each.
 
 In:  a pipeline, the folder of this machine's state.
-Out: Disks by name: `lake` (a folder, not an object store), `value log` (if capture runs here), `spark`.
+Out: Disks by name: `lake` (a folder, not an object store), `value log` (if capture runs here),
+     `spark`.
 
 A disk without an answer, as a mount that hangs up, is left out: nobody knows its room.
 """

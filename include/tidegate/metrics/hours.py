@@ -3,8 +3,8 @@
 In:  one look at a pipeline.
 Out: seconds by table since the end of its first incomplete hour.
 
-A held table's hours end with its hold. A table whose first snapshot is under way has no hour to be late with, and no
-figure; all tables together have none then, either.
+A held table's hours end with its hold. A table whose first snapshot is under way has no hour to be
+late with, and no figure; all tables together have none then, either.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         *(_WARNS, 60, 600, (Term("tidegate_hour_overdue_seconds", _ABOVE),)),
         "Hours are overdue",
         "an hour of {table} is over for {value} and isn't complete",
-        "`tidegate status {pipeline}` says what waits: DAGs that wait for the hour don't run.",
+        "`tidegate status {pipeline}` names the waiting tables: DAGs don't run for the hour.",
         runbook="hour-overdue",
         of="table",
     ),

@@ -3,8 +3,9 @@
 In:  a server's variables (names in lower case), and a cursor of the account.
 Out: a Managed.
 
-A service is known by the server's own facts, never by the name of its host: an alias or a proxy hides that name, and a
-server of one's own may have any. An unknown service counts as a server of one's own.
+A service is known by the server's own facts, never by the name of its host: an alias or a proxy
+hides that name, and a server of one's own may have any. An unknown service counts as a server of
+one's own.
 """
 
 from __future__ import annotations

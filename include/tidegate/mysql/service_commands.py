@@ -1,10 +1,11 @@
 """Settings of a cloud's server: the commands of its owner, as the service refuses SET GLOBAL.
 
 In:  the service, and the settings to be changed.
-Out: commands of the service's own tool, for a shell; none for a server of one's own. Words in capitals (GROUP,
-     INSTANCE) stand for names known to the owner alone.
+Out: commands of the service's own tool, for a shell; none for a server of one's own. Words in
+     capitals (GROUP, INSTANCE) stand for names known to the owner alone.
 
-From the manuals of the services: docs/how-to/rds.md, aurora.md, cloud-sql.md and azure.md have the sources.
+From the manuals of the services: docs/how-to/rds.md, aurora.md, cloud-sql.md and azure.md have the
+sources.
 """
 
 from __future__ import annotations
