@@ -89,6 +89,7 @@ class Meter:
     ) -> None:
         self._lake, self._work, self._of, self._every = lake, work, of, every
         self._root, self._cpu = root or os.getpid(), cpu
+        self._lock = threading.Lock()
         self._pending: list[dict[str, Any]] = []
         self._appending: threading.Thread | None = None
         self._began, self._used = time.monotonic(), cpu(self._root)
@@ -122,8 +123,9 @@ class Meter:
         now, used = time.monotonic(), self._cpu(self._root)
         row = {"work": str(self._work), "of": self._of, "ended_ms": int(time.time() * 1000)}
         row |= {"seconds": now - self._began, "cpu_seconds": max(0.0, used - self._used)}
-        self._pending.append({**row, "lag_seconds": self._lag, "gap_seconds": self._gap})
-        del self._pending[:-USAGE_PENDING_ROWS_MAX]
+        with self._lock:
+            self._pending.append({**row, "lag_seconds": self._lag, "gap_seconds": self._gap})
+            self._pending = self._pending[-USAGE_PENDING_ROWS_MAX:]
         self._began, self._used, self._lag, self._gap = now, used, None, None
 
     def _append(self) -> None:
@@ -132,10 +134,12 @@ class Meter:
             self._appending.start()
 
     def _write(self) -> None:
-        rows = list(self._pending)
+        with self._lock:
+            rows = list(self._pending)
         try:
             control.append(self._lake, USAGE, rows)
-            self._pending = self._pending[len(rows) :]
+            with self._lock:
+                self._pending = [row for row in self._pending if row not in rows]
             state = load(self._lake, USAGE)
             if state is not None and len(state.files) > USAGE_FILES_MAX:
                 pack(self._lake, USAGE, state, smaller_bytes=_PACKED_BYTES)

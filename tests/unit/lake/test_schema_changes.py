@@ -34,7 +34,7 @@ def test_a_tables_versions_are_diffs_the_newest_first(tmp_path: Path, monkeypatc
     )
     reader = PipelineReaders(from_environment, from_environment).of(config.parse(text, where="p.yaml"))
     effects = [change.effect for change in reader.schema_changes("d.all")]
-    assert effects == [("a int -> bigint",), ("1 columns, key: a",)]
+    assert effects == [("a int -> bigint",), ("1 column, key: a",)]
     assert reader.schema_changes("d.none") == []
     reads = list[object]()
     monkeypatch.setattr(schema_changes, "table_rows", lambda *given: reads.append(given) or [])

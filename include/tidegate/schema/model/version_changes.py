@@ -10,6 +10,7 @@ from typing import Final
 
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.partitions import RowsMoved
+from tidegate.text_layout import counted
 
 _SHOWN_MAX: Final = 8
 
@@ -18,7 +19,7 @@ def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
     """Empty when no column and no key changed; of a first version one line that counts its columns."""
     if old is None:
         key = ", ".join(new.key_names) or "none"
-        return [f"{len(new.columns)} columns, key: {key}"] if new.columns else []
+        return [f"{counted(len(new.columns), 'column', 'columns')}, key: {key}"] if new.columns else []
     before = {column.id: column for column in old.columns}
     after = {column.id for column in new.columns}
     lines = [f"- {column.name}" for column in old.columns if column.id not in after]
