@@ -15,14 +15,14 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spark_jobs.apply import apply_window
 from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, window_between
+from spark_jobs.rebuilt_differences import differences_of
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
@@ -35,7 +35,7 @@ from tidegate import limits, tables
 from tidegate.commit_ts import time_text
 from tidegate.config import Cascades, Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
-from tidegate.errors import HostLacks, LakeRefused, LeaseHeld, TidegateError, UsageError
+from tidegate.errors import LakeRefused, LeaseHeld, TidegateError, UsageError
 from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
@@ -49,12 +49,10 @@ from tidegate.lake.rebuild import (
     history_pieces,
     moment,
     physical_tables,
-    silver_version,
 )
 from tidegate.lake.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
 from tidegate.lake.silver import REBUILT
 from tidegate.lake.swap import mark_rebuilt, rebuilt_ts
-from tidegate.query.rows_apart import TableAt, rows_apart
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.requests import events_of
 from tidegate.snapshot.progress.whole import not_again, whole_since
@@ -62,12 +60,7 @@ from tidegate.table_names import Physical
 from tidegate.tables import State
 from tidegate.text_layout import counted
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 EXIT_DIFFERENT = 1
-# Which of equal rows is which is nobody's business, and so is when each came.
-_NOT_COMPARED = frozenset({tables.OCCURRENCE, tables.ROW_HASH})
 
 
 @dataclass(slots=True)
@@ -276,29 +269,7 @@ class Rebuild:
 
     def differences(self, spark: BackgroundSession) -> tuple[int, int] | None:
         """Rows that only the new table has, and only silver; None when silver can't be read at at_ts."""
-        version = silver_version(self.lake, self.table, self.at_ts)
-        if version is None:
-            return None
-        silver = tables.silver_path(self.database, self.name)
-        new = self.lake.log(self.to).state()
-        keyless = any(field["name"] == tables.OCCURRENCE for field in new.schema["fields"])
-        left_out = _NOT_COMPARED | {tables.COMMIT_TS} if keyless else frozenset()
-        if self.lake.is_local and sum(file.size for file in new.files) <= limits.COMPARE_LOCAL_BYTES:
-            new_table, old_table = TableAt(self.lake.uri(self.to)), TableAt(self.lake.uri(silver), version)
-            with suppress(HostLacks):  # DuckDB's extension, or a reader of some feature: Spark has it
-                return rows_apart(new_table, old_table, left_out=left_out)
-        return self._differences_by_spark(spark.session, silver, version, left_out)
-
-    def _differences_by_spark(
-        self, spark: SparkSession, silver: str, version: int, left_out: AbstractSet[str]
-    ) -> tuple[int, int]:
-        old = _at(spark, self.lake.spark_uri(silver), version)
-        new = _at(spark, self.lake.spark_uri(self.to), None)
-        columns = [f"`{name.replace('`', '``')}`" for name in old.columns if name not in left_out]
-        if sorted(old.columns) != sorted(new.columns):
-            return new.count(), old.count()
-        old, new = old.select(*columns), new.select(*columns)
-        return new.exceptAll(old).count(), old.exceptAll(new).count()
+        return differences_of(self.lake, self.pair, self.to, self.at_ts, spark)
 
 
 def _history_of(lake: LakeFiles, names: AbstractSet[Physical]) -> Iterator[dict[str, Any]]:
@@ -315,11 +286,6 @@ def _physical(row: Mapping[str, Any]) -> Physical:
 
 def _answered(policy: Policy) -> Policy:
     return Policy.IGNORE if policy is Policy.IGNORE else Policy.APPLY
-
-
-def _at(spark: SparkSession, uri: str, version: int | None) -> DataFrame:
-    of = "" if version is None else f" VERSION AS OF {version}"
-    return spark.sql("SELECT * FROM delta.`" + uri.replace("`", "``") + "`" + of)
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
