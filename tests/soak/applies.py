@@ -115,7 +115,7 @@ class Applies:
             if (code := one.process.exitcode) is not None:
                 self._running.remove(one)
                 self.ended += code != _KILLED
-                if code == TERMINAL and one.met_refusal and "tidegate: LakeRefused: " in self._log.read_text():
+                if code == TERMINAL and one.met_refusal and "LakeRefused: " in self._log.read_text():
                     self.say(f"--- {one.process.pid} was refused by the lake")
                 elif code not in (0, TRANSIENT, _KILLED):
                     raise Wrong(f"{one.job} (process {one.process.pid}) ended with {code}: see apply.log")
