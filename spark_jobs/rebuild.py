@@ -46,6 +46,7 @@ from tidegate.lake.rebuild import (
     OnlyTables,
     RebuildLake,
     begin_ts,
+    check_captured,
     history_pieces,
     moment,
     physical_tables,
@@ -169,9 +170,8 @@ class Rebuild:
         policies = {kind: _answered(policy) if isinstance(policy, Policy) else policy for kind, policy in given.ddl}
         owners = {of.source for of in self.physical}
         own_sources = {name: source for name, source in given.sources.items() if given.owner(name) in owners}
-        pipeline = given.model_copy(
-            update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": own_sources}
-        )
+        changed = {"tables": only, "ddl": Ddl.model_validate(policies), "sources": own_sources}
+        pipeline = given.model_copy(update=changed)
         silver = tables.silver_path(self.database, self.name)
         lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
         copy = control.ControlTables(lake)
@@ -217,13 +217,7 @@ class Rebuild:
         """Raises LakeRefused when what the table begins with has left bronze, or what it ends with isn't there yet."""
         app.index.refresh(app.cut_ts)
         for source in app.pipeline.sources:
-            if (resolved_ts := app.index.resolved(source)) < self.at_ts:
-                raise LakeRefused(
-                    f"can't be rebuilt at {self.at_ts}: {source} is captured up to {time_text(resolved_ts)} only, and"
-                    " the cut went on without it",
-                    where=self.table,
-                    remedy=f"give no --at, or one up to {resolved_ts}; or wait for capture of {source}",
-                )
+            check_captured(app.index, source, self.table, self.at_ts)
             if (reaches_ts := app.index.begin(source)) > self.begin_ts:
                 raise LakeRefused(
                     f"can't be rebuilt at {self.at_ts}: its rows begin at {time_text(self.begin_ts)}, and bronze has no"
@@ -353,9 +347,8 @@ def main(argv: list[str]) -> int:
         with sole(lake, pipeline.pipeline, "rebuild") as lease:
             plan = Rebuild.plan(pipeline, lake, arguments.table, arguments.at, arguments.to)
             plan.lease = lease
-            spark = BackgroundSession(
-                partial(application_session, f"tidegate rebuild {plan.table}", lake.spark_options)
-            )
+            make = partial(application_session, f"tidegate rebuild {plan.table}", lake.spark_options)
+            spark = BackgroundSession(make)
             whole = arguments.swap and bool(rebuilt_ts(lake.log(plan.to).state(), plan.app_id))
             code = EXIT_OK if whole else rebuild(plan, spark, compare=arguments.compare, report=tell)
             if arguments.swap:

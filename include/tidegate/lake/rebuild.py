@@ -15,10 +15,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.commit_ts import last_at
+from tidegate.commit_ts import last_at, time_text
 from tidegate.config import Tables
-from tidegate.errors import UsageError
+from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake import control
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -108,6 +109,18 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
     if wanted > newest:
         raise UsageError(f"--at {at} lies after the newest cut, {newest}", where=where, remedy="run apply first")
     return wanted
+
+
+def check_captured(index: BronzeIndex, source: str, table: str, at_ts: int) -> None:
+    """Raise LakeRefused where a source isn't captured up to a moment: the cut may have gone on without it."""
+    resolved_ts = index.resolved(source)
+    if resolved_ts < at_ts:
+        raise LakeRefused(
+            f"can't be rebuilt at {at_ts}: {source} is captured up to {time_text(resolved_ts)} only, and the cut went"
+            " on without it",
+            where=table,
+            remedy=f"give no --at, or one up to {resolved_ts}; or wait for capture of {source}",
+        )
 
 
 def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
