@@ -394,6 +394,7 @@
     {"kind": "SchemaMismatch", "after": "stop", "what": "silver keeps … …, and … doesn't name the table any more", "remedy": "name it again, or delete the rows that aren't live (…); then release it"},
     {"kind": "SchemaMismatch", "after": "stop", "what": "silver's column … isn't as … says", "remedy": "…, or take the change in … back, then 'tidegate release'"},
     {"kind": "SchemaMismatch", "after": "stop", "what": "silver's constraint … (…) names column …, which goes", "remedy": "drop the constraint from silver, then 'tidegate release'"},
+    {"kind": "SchemaMismatch", "after": "stop", "what": "silver's name of column … isn't as … says", "remedy": "…, or take the change in … back, then 'tidegate release'"},
     {"kind": "SchemaMismatch", "after": "stop", "what": "the rows and the silver table differ in column …", "remedy": "apply it again"},
     {"kind": "SchemaMismatch", "after": "stop", "what": "the schema has no columns of this table", "remedy": "give its CREATE TABLE"},
     {"kind": "SchemaMismatch", "after": "stop", "what": "… was renamed, but isn't in silver", "remedy": "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start); or TRUNCATE it, or DROP and CREATE it, at the source and load it again; or leave it out (tables.exclude)"},

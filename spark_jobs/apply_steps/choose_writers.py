@@ -24,6 +24,7 @@ from spark_jobs.window.shape.computing import check_same_rules, check_same_value
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.shape.naming import check_same_names
 from spark_jobs.window.shape.shapes import check_past_in, goes_on_beside, kept_of, past_in, planned_phases, there_at
 from spark_jobs.window.shape.silver_types import check_stamped, check_types
 from spark_jobs.window.standing.silver_guard import check
@@ -118,6 +119,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     """
     rules, kept = app.pipeline.tables, kept_of(app, entry)
     _check_moves(app, window, entry)
+    _check_names(window, entry, plan, (kept, snapshot))
     if kept.rules.hides and rules.keeps_changelog(entry.database, entry.table):
         why = f"its changelog would have what {_RULES} keeps out of silver"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
@@ -150,6 +152,21 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
         if not anew and (entry.routed or not _is_made_anew(first.phase)):  # the phase gives it its types
             check_types(shape, snapshot, due)
         check_same_condition(shape.where, snapshot)
+
+
+def _check_names(window: Window, entry: TableWindow, plan: TablePlan, given: tuple[Kept, TableState]) -> None:
+    """Raise SchemaMismatch where silver's rows have columns under other names. given: the rules, and silver."""
+    kept, snapshot = given
+    if not plan.phases:
+        return
+    first = _first(entry, plan)
+    gives = any(move.giver == entry.name for move in window.moves)
+    if _is_made_anew(first.phase) and not (entry.routed or plan.past.rows_stay or gives):
+        return
+    versions = [version for planned in plan.phases for version in planned.versions]
+    versions += [old for old, _ in plan.changes if old is not None]
+    if (shape := first.before or first.shape) is not None:
+        check_same_names(shape, kept.rules.names, versions, snapshot)
 
 
 def _check_values(kept: Kept, old: TableVersion, new: TableVersion) -> None:

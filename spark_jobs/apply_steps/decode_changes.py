@@ -243,7 +243,8 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
             name = (database, table)
             out = plan.left_out.get((source, name, chunk.version), frozenset())
             try:
-                batches = snapshot_chunk.changes_of(files.read(chunk.ref), chunk.low_ts, out)
+                names = plan.aliases.get((source, name, chunk.version), {})
+                batches = snapshot_chunk.changes_of(files.read(chunk.ref), chunk.low_ts, out, names)
             except UnsupportedValue as error:
                 yield Trouble(source, Problem.of(name, error, ("", 0, chunk.low_ts)))
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -69,10 +69,12 @@ def answered(asked: AskedSource, lacking: Lacking, newest: TableVersion) -> Tabl
     read = read_by_key(asked.connection, asked.source, version, lacking.keys, asked.zero_dates)
     if read.version is None:
         raise Unanswered("the table has another key now at the source, or isn't there", passes=is_newest)
+    read = _renamed(read, version)
     hung = hangs_on(version, lacking.computed)
     names = [column.name for column in version.columns if column.generated is not Generated.NO or column in hung]
     if not is_newest and not _same(_named(version, names), _named(newest, names)):
         raise Unanswered("a statement in the window changed how its values are computed")
+    assert read.version is not None, "it was read"
     _check_shown(asked, newest, read.version, names)
     rows, places = read.rows, _alike(lacking, hung, read, doubted=lacking.null_dates or read.null_dates > 0)
     if changed := [row for row, place in enumerate(places) if place is None]:
@@ -82,6 +84,12 @@ def answered(asked: AskedSource, lacking: Lacking, newest: TableVersion) -> Tabl
         rows = pa.concat_tables([rows, computed])
     now_rows = rows.take(pa.array(places, pa.int64()))
     return TableChanges(version.database, version.table, version.version, _filled(lacking, now_rows))
+
+
+def _renamed(read: ReadByKey, version: TableVersion) -> ReadByKey:
+    """The read rows, under silver's names as the version has them."""
+    names = [version.aliases.get(name, name) for name in read.rows.column_names]
+    return replace(read, rows=read.rows.rename_columns(names))
 
 
 def _alike(lacking: Lacking, hung: Sequence[Column], read: ReadByKey, *, doubted: bool) -> list[int | None]:
@@ -112,7 +120,7 @@ def _computed(
     if not computed_alike(version, lacking.computed):
         raise Unanswered(_CHANGED, passes=passes)
     try:
-        read = computed_rows(asked.connection, shown, given, lacking.rows)
+        read = _renamed(computed_rows(asked.connection, shown, given, lacking.rows), version)
     except NotComputed as error:
         raise Unanswered(f"{_CHANGED}, and it computes none for the log's: {error}", passes=passes) from error
     places = _alike(lacking, hung, read, doubted=lacking.null_dates)

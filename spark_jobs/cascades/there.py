@@ -6,7 +6,7 @@ Out: Rows, whole ones in a Store.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 from spark_jobs.cascades.logged import IN_SILVER, Looked, Store
 from spark_jobs.cascades.unsure import exact_from
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import TableWindow
+from spark_jobs.window.window import TableWindow, WaveChunk
 from tidegate import tables
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
@@ -67,7 +67,9 @@ def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked,
     """Rows of the chunks that the window takes, as changes at their low marks. Raises Doubt."""
     for chunk in sorted(entry.chunks, key=lambda by: by.low_ts):
         try:
-            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts, looked.left_out)
+            batches = snapshot_chunk.changes_of(
+                chunk.ref.read(app.lake), chunk.low_ts, looked.left_out, _aliases(app, chunk)
+            )
         except (StreamCorrupt, UnsupportedValue) as error:
             raise Doubt(f"a chunk of it can't be read: {error}", name) from error
         for batch in batches:
@@ -91,7 +93,9 @@ def exact_rows(
         if chunk.low_ts != place:
             continue
         try:
-            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts, looked.left_out)
+            batches = snapshot_chunk.changes_of(
+                chunk.ref.read(app.lake), chunk.low_ts, looked.left_out, _aliases(app, chunk)
+            )
         except (StreamCorrupt, UnsupportedValue) as error:
             raise Doubt(f"a chunk of it can't be read: {error}", rule.child) from error
         try:
@@ -101,3 +105,9 @@ def exact_rows(
         if rows is not None and rows.num_rows:
             for row in rows_of(rows, looked, store.add(chunk.version, rows, rule.child)):
                 yield Logged((chunk.low_ts, 0, 0), rule.child, None, row, checked=False)
+
+
+def _aliases(app: Application, chunk: WaveChunk) -> Mapping[str, str]:
+    source, *name = chunk.physical
+    versions = app.histories[source].versions(*name)
+    return next((version.aliases for version in versions if version.version == chunk.version), {})

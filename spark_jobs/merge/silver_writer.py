@@ -30,7 +30,7 @@ from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SOURCE_METADATA
-from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
+from tidegate.merge.silver_sql import NAMES_PROPERTY, ROWS_PROPERTY, SilverShape
 from tidegate.schema.model.columns import TableVersion
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ class SilverWriter:
         if self.entry.routed or shape is None:
             return True
         same_types = types_of(state) == [(column.name, column.type) for column in shape.all_columns]
-        if state.configuration.get(ROWS_PROPERTY, "") != shape.where:
+        if any(
+            state.configuration.get(name, "") != shape.rules.get(name, "") for name in (ROWS_PROPERTY, NAMES_PROPERTY)
+        ):
             return False
         same_rules = list(masks_of(state).values()) == [column.mask for column in shape.all_columns]
         return same_types and same_rules and computed_of(state) == computed_by(shape)
@@ -182,7 +184,8 @@ class SilverWriter:
             return sources
         # Memory begins where control tables have the table. It may have waited in silver from before.
         rows = table_rows(self.app.lake, version.database, version.table)
-        known = [TableVersion.from_row(row) for row in rows if row["source"] == version.source]
+        history = self.app.histories[version.source]
+        known = [history.named(TableVersion.from_row(row)) for row in rows if row["source"] == version.source]
         kept = kept_of(self.app, self.entry)
         # A RESTORE brings columns of any earlier version, and keeps what the log says of our transactions. A column of
         # the owner may have such a name, but not our words in its metadata.

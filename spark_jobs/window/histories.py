@@ -18,6 +18,8 @@ from tidegate.lake import judgements, prewrites
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.renamed import under_names
 from tidegate.schema.replay.bounds import Bounds
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.prewrites import Prewrites
@@ -68,11 +70,16 @@ class Histories(dict[str, SchemaHistory]):
         made = {}
         for source, of in rows.items():
             bounds = Bounds(of.next_id, of.floor, of.standing)
-            made[source] = SchemaHistory(source, of.rows, partial(self.names.keeps, source), bounds=bounds)
+            keeps = partial(self.names.keeps, source)
+            made[source] = SchemaHistory(source, of.rows, keeps, bounds=bounds, named=self._named)
         self.clear()
         self.update(made)
         for history in self.values():
             self._hold_in(history, at)
+
+    def _named(self, version: TableVersion) -> TableVersion:
+        """A version with silver's names."""
+        return under_names(version, self._handles.pipeline.tables.names_of(version.database, version.table))
 
     def written(self, version: int) -> None:
         """Our own append to schema_history is in memory already, unless somebody's came before it."""

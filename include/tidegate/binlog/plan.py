@@ -60,7 +60,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         """The parts of the plan that every batch needs are made once."""
-        schema = pa.schema([pa.field(silver_column(column.name), column.type.arrow) for column in self.columns])
+        names = [column.silver for column in self.defined] or [silver_column(column.name) for column in self.columns]
+        schema = pa.schema([pa.field(n, column.type.arrow) for n, column in zip(names, self.columns, strict=True)])
         marks = np.zeros((len(self.columns), L.MARK_WORDS), np.int64)
         marks[:, L.MARK_JSON] = [wire.type == Wire.JSON for wire in self.table_map.columns]
         if self.defined:

@@ -66,6 +66,7 @@ def check(
     examination.lines += _purged_lines(loaded, lake)
     examination.lines += lost_lines(loaded, lake, state_folder())
     examination.lines += disk_lines(loaded, state_folder())
+    examination.lines += _renamed_lines(loaded, lake)
     if as_json:
         print(json.dumps(examination.to_json(), ensure_ascii=False))
     else:
@@ -143,6 +144,16 @@ def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
             )
             lines.append(Line(name, SourceVerdict.CAUTION, text))
     return lines
+
+
+def _renamed_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
+    """Tables whose columns the pipeline file calls otherwise than silver. Nothing of a lake without an answer."""
+    from tidegate.lake.changed_names import changed_names
+    from tidegate.mysql.examination import Line, SourceVerdict
+
+    with suppress(TidegateError):
+        return [Line("pipeline file", SourceVerdict.CAUTION, text) for text in changed_names(lake, pipeline)]
+    return []
 
 
 def _all(asked: Iterable[Callable[[], Iterable[Any]]]) -> Iterator[Any]:

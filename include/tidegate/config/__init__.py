@@ -27,6 +27,7 @@ from tidegate.config.maintain import Maintain
 from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.named_tables import named_tables, near_table
 from tidegate.config.pipeline import Pipeline
+from tidegate.config.rename_rules import RenameRule
 from tidegate.config.row_rules import RowRule
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
 from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
@@ -70,6 +71,7 @@ __all__ = [
     "Pipeline",
     "Policy",
     "Protocol",
+    "RenameRule",
     "Route",
     "RowRule",
     "SessionValues",

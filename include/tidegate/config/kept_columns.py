@@ -1,4 +1,4 @@
-"""The columns and rows that silver has of a table, by tables.columns, masks, rows and computed of a pipeline file.
+"""The columns and rows that silver has of a table, by tables.columns, masks, rows, computed and renames of a file.
 
 In:  rules, the name of a silver table.
 Out: KeptColumns: the rules of one table, which answer for a column.
@@ -7,7 +7,7 @@ Out: KeptColumns: the rules of one table, which answer for a column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from tidegate.conditions.model import All, Condition
 from tidegate.config.columns import ColumnRule
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.masks import MaskKind, MaskRule
+from tidegate.config.rename_rules import RenameRule, names_by
 from tidegate.config.row_rules import RowRule
 from tidegate.config.table_patterns import matching_places
 from tidegate.config.table_rule import TableRule
@@ -31,9 +32,10 @@ class KeptColumns:
     masks: tuple[MaskRule, ...] = ()
     where: tuple[RowRule, ...] = ()
     more: tuple[ComputedRule, ...] = ()
+    renames: tuple[RenameRule, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.hides or self.more)
+        return bool(self.hides or self.more or self.renames)
 
     @property
     def hides(self) -> bool:
@@ -47,6 +49,11 @@ class KeptColumns:
         for rule in self.more:
             columns.setdefault(rule.name.lower(), rule.column)
         return tuple(columns.values())
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Silver's names by the source's, in lower case; of all other columns they are the source's."""
+        return names_by(self.renames)
 
     @property
     def condition(self) -> Condition | None:
@@ -84,7 +91,7 @@ def kept_columns(every: KeptColumns, names: Iterable[tuple[str, str]]) -> KeptCo
     """The rules whose pattern is one of these silver tables'."""
     names = tuple(names)
     parts = _of(every.rules, names), _of(every.masks, names), _of(every.where, names), _of(every.more, names)
-    return KeptColumns(*parts)
+    return KeptColumns(*parts, _of(every.renames, names))
 
 
 def _of(rules: tuple[R, ...], names: Iterable[tuple[str, str]]) -> tuple[R, ...]:

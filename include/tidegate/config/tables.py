@@ -6,7 +6,7 @@ Out: a Tables, frozen, which answers for a table's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -18,6 +18,7 @@ from tidegate.config.comment_rules import CommentRule, SilverComments
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
 from tidegate.config.masks import MaskRule
+from tidegate.config.rename_rules import RenameRule
 from tidegate.config.row_rules import RowRule
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import (
@@ -90,6 +91,7 @@ class Tables(Section):
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
     rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
     computed: tuple[ComputedRule, ...] = Field((), description="Silver's columns beside the source's")
+    renames: tuple[RenameRule, ...] = Field((), description="Other names of columns in silver: see docs/renames.md")
     comments: tuple[CommentRule, ...] = Field(
         (), description="Comments of silver's tables and columns; else they are the source's own"
     )
@@ -157,7 +159,7 @@ class Tables(Section):
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
         """The rules for a logical table: also those of the one that a schema change puts it beside."""
-        every = KeptColumns(self.columns, self.masks, self.rows, self.computed)
+        every = KeptColumns(self.columns, self.masks, self.rows, self.computed, self.renames)
         if not every:
             return ALL
         names = {(database, table)}
@@ -165,9 +167,15 @@ class Tables(Section):
             names |= {(database, name), self.logical(database, name)[:2]}
         kept = kept_columns(every, names)
         if table.endswith(GHOST_LOG):  # it has columns of its own, of which no rule of the table knows
-            own = kept_columns(KeptColumns(where=self.rows, more=self.computed), [(database, table)])
-            kept = replace(kept, where=own.where, more=own.more)
+            own = kept_columns(replace(every, rules=(), masks=()), [(database, table)])
+            kept = replace(kept, where=own.where, more=own.more, renames=own.renames)
         return kept
+
+    def names_of(self, database: str, table: str) -> Mapping[str, str]:
+        """Silver's names of a physical table's columns, by the source's in lower case; the others are the source's."""
+        if not self.renames:
+            return {}
+        return self.columns_of(*self.logical(database, table)[:2]).names
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""

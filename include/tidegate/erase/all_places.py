@@ -26,6 +26,7 @@ from tidegate.erase.subject import Subject
 from tidegate.errors import UsageError
 from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver_tables import renamed_in
 from tidegate.tables import CHUNKS, SEGMENTS
 from tidegate.text_layout import counted
 
@@ -50,7 +51,8 @@ class SubjectPlaces:
         compression = pipeline.capture.compression
         segments = SegmentRows(lake, reach.table, reach.versions, subject, compression, reach.known)
         chunks = ChunkRows(lake, reach.table, reach.versions, subject)
-        silver = SubjectInSilver(lake, reach.path, reach.logical, subject, reach.plain)
+        names = renamed_in(lake.log(reach.path).state())
+        silver = SubjectInSilver(lake, reach.path, reach.logical, subject, reach.plain, names)
         past = SilverPast(lake, pipeline, reach.logical, silver, OlderVersions(lake, reach.path))
         changes = None
         if reach.changelog is not None:

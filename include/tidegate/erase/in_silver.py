@@ -9,7 +9,7 @@ bronze may not reach back as far as such a table: its rows are asked, too. Other
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,19 +24,29 @@ from tidegate.erase.subject import Subject
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.past import past_of
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.renamed import Names, under_names
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import live_rows
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectInSilver:
-    """path: within the lake. name: logical. plain: columns at the source, in lower case, whose values it has."""
+    """path: within the lake. name: logical. plain: columns at the source, in lower case, whose values it has. names: of
+    renamed columns, by silver's own log: the pipeline file may say other ones by now.
+    """
 
     lake: LakeFiles
     path: str
     name: str
     subject: Subject
     plain: frozenset[str]
+    names: Names = field(default_factory=dict)
+
+    @property
+    def newest(self) -> TableVersion:
+        """The table's version of today, under silver's names."""
+        return under_names(self.subject.newest, self.names)
 
     @property
     def has_key(self) -> bool:
@@ -59,13 +69,13 @@ class SubjectInSilver:
                 where=self.name,
                 remedy="name the rows by other columns, its key for one",
             )
-        by_name = {column.name.lower(): column.silver for column in self.subject.newest.columns}
+        by_name = {column.name.lower(): column.silver for column in self.newest.columns}
         state = self._state()
         names = dict.fromkeys([*self._key(state), *(by_name[name] for name in sorted(asked))])
         for file in state.files:
             for rows in self._rows(file, state, list(names)):
                 for batch in rows.filter(pa.array(self._of_shard(rows))).to_batches():
-                    self.subject.look_at(batch, self.subject.newest)
+                    self.subject.look_at(batch, self.newest)
 
     def check_live(self) -> None:
         """Raises LakeRefused while silver has a live row with one of the keys."""
@@ -105,14 +115,14 @@ class SubjectInSilver:
         return goes
 
     def _matches(self, rows: pa.Table) -> np.ndarray:
-        batches = rows.select(list(self.subject.newest.silver_key)).combine_chunks().to_batches()
-        masks = [self.subject.has_key(batch, self.subject.newest) for batch in batches]
+        batches = rows.select(list(self.newest.silver_key)).combine_chunks().to_batches()
+        masks = [self.subject.has_key(batch, self.newest) for batch in batches]
         return np.concatenate(masks) & self._of_shard(rows) if masks else np.zeros(0, np.bool_)
 
     def _key(self, state: TableState) -> list[str]:
         """Names in silver: the key's, and those of the shard."""
         names = self._names(state)
-        return [*self.subject.newest.silver_key, *(name for name in tables.SHARDS if name in names)]
+        return [*self.newest.silver_key, *(name for name in tables.SHARDS if name in names)]
 
     def _of_shard(self, rows: pa.Table) -> np.ndarray:
         """Per row, whether it came from the subject's table; a row of no shard is everybody's."""

@@ -31,11 +31,12 @@ from tidegate.limits import (
 )
 from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.renamed import under_names
 from tidegate.table_names import Physical, splits
 from tidegate.tables import CUTS, LEDGER, SCHEMA_HISTORY, State
 
 if TYPE_CHECKING:
-    from tidegate.config import Pipeline
+    from tidegate.config import Pipeline, Tables
     from tidegate.lake.files import LakeFiles
 
 _NAMES: Final = ["source", "database", "table"]
@@ -120,7 +121,7 @@ def captured_tables(pipeline: Pipeline, lake: LakeFiles, source: str) -> tuple[l
     }
     newest = max(pc.max(history["commit_ts"]).as_py() or 0, 0) if len(history) else 0
     names = _some(sorted(kept), newest)
-    versions = _versions(lake, [kept[name] for name in names])
+    versions = _versions(lake, pipeline.tables, [kept[name] for name in names])
     known, left = list[TableVersion](), LINEAGE_CHARACTERS_MAX
     for name in names:
         if (version := versions.get(kept[name])) is None:
@@ -154,7 +155,7 @@ def _flows(pipeline: Pipeline, lake: LakeFiles, names: Collection[str]) -> dict[
                 physical[logical.name].append(Physical(row["source"], *pair))
                 pairs[logical.name] = (logical.database, logical.table)
     shown = {name: sorted(of)[:LINEAGE_SHARDS_TABLES_MAX] for name, of in physical.items()}
-    versions = _versions(lake, list(itertools.chain.from_iterable(shown.values())))
+    versions = _versions(lake, pipeline.tables, list(itertools.chain.from_iterable(shown.values())))
     flows: dict[str, _Flow] = {}
     for name, of in shown.items():
         known = tuple(versions[each] for each in of if each in versions)
@@ -162,7 +163,7 @@ def _flows(pipeline: Pipeline, lake: LakeFiles, names: Collection[str]) -> dict[
     return flows
 
 
-def _versions(lake: LakeFiles, physical: Sequence[Physical]) -> dict[Physical, TableVersion]:
+def _versions(lake: LakeFiles, rules: Tables, physical: Sequence[Physical]) -> dict[Physical, TableVersion]:
     if not physical:
         return {}
     databases = sorted({each.pair[0] for each in physical})
@@ -175,7 +176,7 @@ def _versions(lake: LakeFiles, physical: Sequence[Physical]) -> dict[Physical, T
         filters=[("database", "in", databases), ("table", "in", names)],
     )
     versions = map(TableVersion.from_row, rows.to_pylist())
-    return {version.physical: version for version in versions}
+    return {version.physical: under_names(version, rules.names_of(*version.physical.pair)) for version in versions}
 
 
 def _written(lake: LakeFiles, name: str, version: int, flow: _Flow, after_ts: int, left: int) -> WrittenTable:

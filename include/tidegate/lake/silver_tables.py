@@ -19,8 +19,9 @@ from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.column import SOURCE_METADATA, SilverColumn
-from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape, clusterable
+from tidegate.merge.silver_sql import NAMES_PROPERTY, ROWS_PROPERTY, SilverShape, clusterable
 from tidegate.row_expressions import identities
+from tidegate.schema.model.renamed import from_text
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
@@ -31,6 +32,7 @@ _ID: Final = "delta.columnMapping.id"
 _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _HIGHEST: Final = "delta.columnMapping.maxColumnId"
 _CHECK: Final = "delta.constraints."
+_RULES: Final = (ROWS_PROPERTY, NAMES_PROPERTY)
 # A text of SQL, which names nothing; a quoted name; a plain one.
 _WORD: Final = re.compile(r"('(?:[^'\\]|\\.|'')*')|`([^`]+)`|([^\W\d]\w*)")
 # What Parquet's readers in Spark stumble over; Delta refuses it in names.
@@ -137,10 +139,13 @@ def described(read: TableState, shape: SilverShape) -> Action | None:
     fields = [_described(field, own.get(field["name"])) for field in read.schema["fields"]]
     now = str(read.metadata.get("description") or "")
     text = now if shape.comment is None else shape.comment
-    if fields == read.schema["fields"] and text == now:
+    rules = {name: text for name, text in read.configuration.items() if name != NAMES_PROPERTY}
+    configuration = with_rules(read.configuration, {**rules, **_names(shape)})
+    if fields == read.schema["fields"] and text == now and configuration == read.configuration:
         return None
-    changed = _with_fields(read, fields)
-    return {"metaData": {**changed["metaData"], "description": text}}
+    changed = _with_fields(read, fields)["metaData"]
+    mapped = with_rules(changed["configuration"], configuration)  # with its number of columns
+    return {"metaData": {**changed, "configuration": mapped, "description": text}}
 
 
 def empty_silver(
@@ -189,7 +194,7 @@ def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | N
     fields = [*map(_field, shape.all_columns), *(field for field in read.schema["fields"] if field["name"] in own)]
     check_constraints(read, {field["name"] for field in fields})
     changed = _with_fields(read, fields)
-    changed["metaData"]["configuration"] = with_condition(changed["metaData"]["configuration"], shape.where)
+    changed["metaData"]["configuration"] = with_rules(changed["metaData"]["configuration"], shape.rules)
     names = _physical_names(json.loads(changed["metaData"]["schemaString"])["fields"])
     domains: list[Action] = []
     if shape.cluster_by or "clustering" in read.features:
@@ -206,6 +211,7 @@ def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[st
     if sources is None:
         return []
     ours = sources | {column.name for column in shape.all_columns} | identities(read.schema["fields"]).keys()
+    ours |= set(renamed_in(read).values())
     names = (str(field["name"]) for field in read.schema["fields"])
     return [name for name in names if name not in ours and not name.startswith(SYSTEM_PREFIX)]
 
@@ -244,10 +250,15 @@ def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Actio
     return {"metaData": {**read.metadata, **changed}}
 
 
-def with_condition(configuration: Mapping[str, str], where: str) -> dict[str, str]:
-    """A table's properties with another condition on its rows; "" for none."""
-    others = {name: value for name, value in configuration.items() if name != ROWS_PROPERTY}
-    return others | ({ROWS_PROPERTY: where} if where else {})
+def with_rules(configuration: Mapping[str, str], rules: Mapping[str, str]) -> dict[str, str]:
+    """A table's properties with other rules (SilverShape.rules), or those among another table's properties."""
+    others = {name: value for name, value in configuration.items() if name not in _RULES}
+    return others | {name: rules[name] for name in _RULES if name in rules}
+
+
+def renamed_in(read: TableState) -> Mapping[str, str]:
+    """The names of a table's renamed columns, by the source's in lower case."""
+    return from_text(read.configuration.get(NAMES_PROPERTY, "")) if read.created else {}
 
 
 def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:
@@ -291,6 +302,10 @@ def _checked(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _field(column: SilverColumn) -> dict[str, Any]:
     """A column as in the schema's JSON."""
     return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": column.metadata}
+
+
+def _names(shape: SilverShape) -> dict[str, str]:
+    return {NAMES_PROPERTY: shape.names} if shape.names else {}
 
 
 def _schema(columns: Sequence[SilverColumn]) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import LakeRefused
 from tidegate.lake.as_published import is_own
-from tidegate.lake.silver_tables import with_condition
-from tidegate.merge.silver_sql import ROWS_PROPERTY
+from tidegate.lake.silver_tables import renamed_in, with_rules
 from tidegate.row_expressions import identities
 from tidegate.tables import SYSTEM_PREFIX
 
@@ -60,7 +59,7 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
     changed: dict[str, Any] = {
         "schemaString": rebuilt.metadata["schemaString"],
         "partitionColumns": list(rebuilt.partition_columns),
-        "configuration": with_condition(_unmapped(live), rebuilt.configuration.get(ROWS_PROPERTY, "")),
+        "configuration": with_rules(_unmapped(live), rebuilt.configuration),
     }
     if "description" in rebuilt.metadata:
         changed["description"] = rebuilt.metadata["description"]
@@ -80,14 +79,18 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
 
 
 def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[str]) -> None:
-    more = identities(live.schema["fields"])  # of a rule that was taken back
-    made = identities(rebuilt.schema["fields"]).keys() - more.keys()  # in place of another's of that name
+    more = _by_rules(live)  # of a rule that was taken back, perhaps
+    made = _by_rules(rebuilt) - more  # in place of another's of that name
     known = {field["name"] for field in rebuilt.schema["fields"]} - made
     for name in (str(field["name"]) for field in live.schema["fields"]):
         if name not in known and name not in more and name not in sources and not name.startswith(SYSTEM_PREFIX):
             raise LakeRefused(
                 f"column {name} isn't the source's, and its values would be lost", where=live.place, remedy=_BESIDE
             )
+
+
+def _by_rules(state: TableState) -> set[str]:
+    return {*identities(state.schema["fields"]), *renamed_in(state).values()}
 
 
 def _unmapped(live: TableState) -> dict[str, str]:

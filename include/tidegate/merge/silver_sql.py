@@ -43,6 +43,8 @@ _CLUSTERABLE = (
 )
 # A table property: the condition that is true of silver's rows.
 ROWS_PROPERTY = "tidegate.rows"
+# A table property: silver's names of columns, by the source's (schema/model/renamed.py).
+NAMES_PROPERTY = "tidegate.renames"
 _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
 
 
@@ -53,7 +55,7 @@ class SilverShape:
     key: names of the key columns (shard columns included for a routed table); () means no key. past:
     the rows of the source's past that it has. where: the condition that is true of its rows, as text;
     "" for all. clustering: the columns to cluster by, as the pipeline file asks; () for the key's.
-    comment: the table's; None where nobody has said it.
+    comment: the table's; None where nobody has said it. names: by tables.renames, as text.
     """
 
     columns: tuple[SilverColumn, ...]
@@ -63,11 +65,17 @@ class SilverShape:
     where: str = ""
     clustering: tuple[str, ...] = ()
     comment: str | None = None
+    names: str = ""
 
     @property
     def properties(self) -> dict[str, str]:
         """Its table properties when it is made."""
-        return properties() | ({ROWS_PROPERTY: self.where} if self.where else {})
+        return properties() | self.rules
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The properties with the rules of its making."""
+        return {name: text for name, text in ((ROWS_PROPERTY, self.where), (NAMES_PROPERTY, self.names)) if text}
 
     @property
     def system(self) -> tuple[SilverColumn, ...]:

@@ -19,8 +19,10 @@ from tidegate.conditions.model import leaves
 from tidegate.config import (
     ClusterRule,
     ColumnRule,
+    CommentRule,
     ComputedRule,
     MaskRule,
+    RenameRule,
     RowRule,
     TableNames,
     Tables,
@@ -29,10 +31,12 @@ from tidegate.config import (
     near_table,
 )
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.renamed import under_names
 from tidegate.tables import MARKER, SYSTEM_PREFIX
 
 _NEAR_MAX: Final = 20
 Rule = ClusterRule | ColumnRule | ComputedRule | MaskRule | RowRule
+Named = CommentRule | RenameRule  # with columns by their names, of the source or of silver
 
 
 def idle_patterns(tables: Tables, versions: Iterable[TableVersion]) -> list[str]:
@@ -53,6 +57,9 @@ def idle_rules(
     if versions:  # no table at all is another line's matter
         yield from _said("include", idle, shown)
         yield from _idle_lists(tables, versions)
+    versions = [under_names(version, tables.names_of(version.database, version.table)) for version in versions]
+    yield from _idle_names(tables, versions, "comments", tables.comments)
+    yield from _idle_names(tables, versions, "renames", tables.renames)
     columns: dict[Rule, list[Column]] = {}
     by = tuple(rule.match for rule in tables.clustering)
     for version in versions:
@@ -72,6 +79,23 @@ def idle_rules(
             for asked, has in _patterns(rule, made) if rule in columns else ():
                 if not any(map(has, columns[rule])):
                     yield f"tables.{section}: no column of {rule.match} has {asked}"
+
+
+def _idle_names(
+    tables: Tables, versions: Sequence[TableVersion], section: str, rules: Sequence[Named]
+) -> Iterator[str]:
+    """Rules of a section without a table, or with names that no column has. A computed column has its own."""
+    by, known = tuple(rule.match for rule in rules), dict[int, set[str]]()
+    for version in versions if rules else ():
+        for place in matching_places(by, *tables.logical(version.database, version.table)[:2]):
+            names = known.setdefault(place, {rule.name.lower() for rule in tables.computed})
+            names.update((c.name if section == "renames" else c.silver).lower() for c in version.columns)
+    for place, rule in enumerate(rules):
+        if place not in known:
+            yield f"tables.{section}: no table flows into {rule.match}"
+        for name in rule.columns if place in known else ():
+            if name.lower() not in known[place]:
+                yield f"tables.{section}: no column of {rule.match} has the name {name}"
 
 
 def _idle_lists(tables: Tables, versions: Sequence[TableVersion]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.renamed import under_names
 from tidegate.schema.model.types import ZeroDates, canonical
 from tidegate.snapshot.chunks.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
@@ -83,7 +84,10 @@ def repair_wave(pipeline: Pipeline, source: str, info: ConnectionInfo, lake: Lak
             chunks += chunks_where(asked, version, condition, wanted.zero_dates, wave, unread)
         chunks = [chunk for chunk in chunks if chunk.rows] or chunks[:1]
         try:
-            silver = _with((*left_out(pipeline, version), *not_of_its_type(pipeline, version)), wanted.silver)
+            names = pipeline.tables.names_of(wanted.database, wanted.table)
+            plain = {alias: name for name, alias in under_names(version, names).aliases.items()}
+            rows = wanted.silver.rename_columns([plain.get(name, name) for name in wanted.silver.column_names])
+            silver = _with((*left_out(pipeline, version), *not_of_its_type(pipeline, version)), rows)
             silver = silver.select(schema_of(version).names).cast(schema_of(version))
         except (pa.ArrowException, KeyError) as error:
             raise _changed(wanted) from error

@@ -54,10 +54,13 @@ class Cell:
     shown: Convert | None = None
 
 
-def cell(name: str, data_type: str, column_type: str) -> Cell:
-    """How to compare a column of this type. Raises VerifyError for a type that isn't known."""
+def cell(name: str, data_type: str, column_type: str, silver: str = "") -> Cell:
+    """How to compare a column of this type. silver: its name there, where a rule gives one.
+
+    Raises VerifyError for a type that isn't known.
+    """
     kind = data_type.lower()
-    here, in_silver = quote_name(name), identifier(silver_column(name))
+    here, in_silver = quote_name(name), identifier(silver or silver_column(name))
     if column_type.lower() == "year(2)":  # the server shows two digits of the year that it stores and logs
         return Cell(name, f"{here} + 0", f"CAST({in_silver} AS INTEGER) % 100", int)
     if kind in _INTEGERS:

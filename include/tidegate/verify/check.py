@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from tidegate import tables
@@ -347,9 +348,8 @@ class Check:
         changed = None
         if any(ours.get(key) != theirs.get(key) for key in keys_read.keys):
             after_ts = self.lake.visible_ts(work.source, keys_read.place) if keys_read.place else 0
-            changed = changed_keys(
-                self.lake.lake, work.physical, after_ts, self.cut.cut_ts, lambda rows: self.silver.keys_of(table, rows)
-            )
+            keys_of, names = partial(self.silver.keys_of, table), self.pipeline.tables.names_of(*work.physical.pair)
+            changed = changed_keys(self.lake.lake, work.physical, after_ts, self.cut.cut_ts, keys_of, names)
         if changed is not None and keys_read.busy:
             changed = keys_read.busy | set(changed)
         settled = settle(keys_read.keys, ours, theirs, changed)

@@ -20,6 +20,7 @@ from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
+from tidegate.lake.silver_tables import renamed_in
 from tidegate.lake.status import cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS, VERIFY_TOLD_SECONDS
 from tidegate.masks import MASK_METADATA
@@ -58,14 +59,15 @@ class LakeReader(CapturedPlaces):
             version += 1
         return version
 
-    def owners_columns(self, table: Physical, extra: Sequence[str]) -> tuple[str, ...]:
+    def owners_columns(self, table: Physical, path: str, extra: Sequence[str]) -> tuple[str, ...]:
         """Those of silver's columns beyond the source's that the source never had; none where its columns of earlier
-        aren't known.
+        aren't known. path: of silver in the lake.
         """
         if not extra:
             return ()
         rows = [row for row in table_rows(self.lake, *table.pair) if row["source"] == table.source]
         known = {column.silver.lower() for row in rows for column in TableVersion.from_row(row).columns}
+        known |= {name.lower() for name in renamed_in(self.lake.log(path).state()).values()}
         return tuple(name for name in extra if known and name.lower() not in known)
 
     def widened_columns(self, path: str, names: Collection[str]) -> frozenset[str]:

@@ -64,6 +64,7 @@ class ColumnForm:
     data_type: str
     charset: str = ""
     due_type: str = ""
+    due_name: str = ""
 
     @property
     def source_hashed(self) -> str:
@@ -152,14 +153,20 @@ def _plain(text: str) -> str:
     return text
 
 
-def form(name: str, data_type: str, column_type: str, charset: str = "") -> ColumnForm:
-    """How a column of this type is compared. Raises VerifyError for a type that isn't known."""
-    return replace(_form(name, data_type, column_type, charset), due_type=due_type(data_type, column_type))
+def form(name: str, data_type: str, column_type: str, charset: str = "", silver: str = "") -> ColumnForm:
+    """How a column of this type is compared. silver: its name there, where a rule gives one.
+
+    Raises VerifyError for a type that isn't known.
+    """
+    own = silver or silver_column(name)
+    made = _form(name, data_type, column_type, (charset, own))
+    return replace(made, due_type=due_type(data_type, column_type), due_name=own)
 
 
-def _form(name: str, data_type: str, column_type: str, charset: str) -> ColumnForm:
+def _form(name: str, data_type: str, column_type: str, further: tuple[str, str]) -> ColumnForm:
+    charset, own = further
     kind, declared = data_type.lower(), column_type.lower()
-    here, in_silver = quote_name(name), identifier(silver_column(name))
+    here, in_silver = quote_name(name), identifier(own)
 
     def exact(source: str, silver: str) -> ColumnForm:
         return ColumnForm(name, FormKind.EXACT, source, silver, kind)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.renamed import Names, under_names
 from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan
 from tidegate.segments.segment import Segment, may_name
@@ -29,9 +31,15 @@ from tidegate.verify.settle import Key
 
 
 def changed_keys(
-    lake: LakeFiles, of: Physical, after_ts: int, upto_ts: int, keys_of: Callable[[pa.Table], Collection[Key]]
+    lake: LakeFiles,
+    of: Physical,
+    after_ts: int,
+    upto_ts: int,
+    keys_of: Callable[[pa.Table], Collection[Key]],
+    names: Names = MappingProxyType({}),
 ) -> Collection[Key] | None:
-    """keys_of: the keys of decoded rows. A DDL of the table, or what can't be decoded, is None.
+    """keys_of: the keys of decoded rows. names: silver's of columns, by tables.renames. A DDL of the table, or what
+    can't be decoded, is None.
 
     A prepared transaction, or the answer to one, of whichever table, is in doubt, too: its rows lie
     elsewhere in the log.
@@ -49,7 +57,8 @@ def changed_keys(
         return None
     if not refs:
         return ()
-    versions = [TableVersion.from_row(row) for row in table_rows(lake, *name) if row["source"] == source]
+    rows = [row for row in table_rows(lake, *name) if row["source"] == source]
+    versions = [under_names(TableVersion.from_row(row), names) for row in rows]
     if any(after_ts < version.commit_ts <= upto_ts for version in versions):
         return None
     unasked = frozenset(column.silver for version in versions for column in version.columns)  # but for keys

@@ -13,7 +13,6 @@ from typing import Final
 
 from tidegate import tables
 from tidegate.config import Tables
-from tidegate.silver_names import silver_column
 from tidegate.verify.column_types import other_types
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.report import ColumnDifference
@@ -34,14 +33,14 @@ def other_columns(
     assert table is not None, "it was read"
     assert silver is not None, "it is about to be compared"
     work.computed = rules.columns_of(*rules.logical(work.database, work.name)[:2]).computed
-    due = {silver_column(form.name): form.due_type for form in table.forms}
+    due = {form.due_name: form.due_type for form in table.forms}
     due.update(map(attrgetter("name", "type"), work.computed))
     held = side.types(silver.address, silver.version)
     own = [name for name in held if not name.startswith(tables.SYSTEM_PREFIX)]
     missing, extra = sorted(set(due) - set(own)), sorted(set(own) - set(due))
     work.masked = lake.masked_columns(path, extra)
     extra = [name for name in extra if name not in work.masked]
-    work.owners = () if missing or work.only else lake.owners_columns(work.physical, extra)
+    work.owners = () if missing or work.only else lake.owners_columns(work.physical, path, extra)
     differing = [ColumnDifference(name, due[name], "") for name in missing]
     if missing or (len(extra) > len(work.owners) and not work.only):
         differing += (ColumnDifference(name, "", held[name]) for name in extra)

@@ -178,11 +178,13 @@ class SourceSide:
             (str(name), _text(kind), _text(declared), self._charset(_text(charset or "")))
             for name, kind, declared, charset, _ in columns
         ]
-        cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in described)
-        forms = tuple(form(*column) for column in described)
+        kept = self._kept(database, table)
+        own = [kept.names.get(name.lower(), "") for name, *_ in described]
+        cells = tuple(cell(*column[:3], silver) for column, silver in zip(described, own, strict=True))
+        forms = tuple(form(*column, silver) for column, silver in zip(described, own, strict=True))
         index, key = self._key(database, table, [named_cell.name for named_cell in cells])
         where = unasked = ""
-        if kept := self._kept(database, table):
+        if kept:
             unasked = _unasked(kept, described)
             where = "" if unasked else _where(kept, described)
             comments = (_text(comment or "") for *_, comment in columns)

@@ -46,7 +46,7 @@ def replay_jobs(app: Application, pairs: Pairs) -> list[TableVersion]:
         else:
             versions = _of_list(commit_ts, *definition, live, history)
         history.add(versions)
-        made += versions
+        made += map(history.named, versions)
     return made
 
 

@@ -56,8 +56,9 @@ class DecodePlan:
     targets: of the positional writer, per source and physical table. seed: of key hashes. routed:
     physical tables of routed ones. known: other facts of each source. left_out: columns missing in
     silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
-    condition of silver's rows. computed: likewise, silver's columns beside the source's. pasts: the
-    modes of physical tables. below: those below foreign keys that act without row events.
+    condition of silver's rows. computed: likewise, silver's columns beside the source's. aliases:
+    likewise, silver's names of renamed columns. pasts: the modes of physical tables. below: those
+    below foreign keys that act without row events.
     """
 
     lake: LakeFiles
@@ -74,6 +75,7 @@ class DecodePlan:
     computed: dict[VersionKey, MoreColumns] = field(default_factory=dict)
     pasts: dict[str, dict[Name, Past]] = field(default_factory=dict)
     below: dict[str, set[Name]] = field(default_factory=dict)
+    aliases: dict[VersionKey, dict[str, str]] = field(default_factory=dict)
 
     @property
     def has_versions(self) -> bool:
@@ -111,6 +113,7 @@ def plan_decode(
     rows: dict[VersionKey, Condition] = {}
     more: dict[VersionKey, MoreColumns] = {}
     pasts: dict[str, dict[Name, Past]] = {}
+    aliases: dict[VersionKey, dict[str, str]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -130,6 +133,7 @@ def plan_decode(
             for version in known_versions if kept else ():
                 missing[source, name, version.version] = left_out(kept, [version])
                 masks[source, name, version.version] = decode_masks(kept, version)
+                aliases[source, name, version.version] = version.aliases
                 # Of a version that can't be asked no row is written: its table is held.
                 if (condition := kept.rules.condition) and (asked := asked_of(condition, version)):
                     rows[source, name, version.version] = asked
@@ -139,7 +143,7 @@ def plan_decode(
     known = {source: _known(app, window, source) for source in sources}
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     below = {source: {*of} for source, of in cascade_graph(app).parents.items()}
-    shapes = (routed, missing, masks, rows, more, pasts, below)
+    shapes = (routed, missing, masks, rows, more, pasts, below, aliases)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from spark_jobs.window.shape.naming import check_clash
 from spark_jobs.window.shape.silver_types import REBUILD, made_anew, read_anew
 from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
@@ -30,7 +31,6 @@ from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
-from tidegate.silver_names import silver_column
 
 _RULES_BACK: Final = "or take the change in {} back, then `tidegate release`"
 _COLUMNS: Final = "tables.columns"
@@ -159,6 +159,7 @@ def _fits(rule: MaskRule, column: Column) -> bool:
 
 def check_kept(kept: Kept, version: TableVersion) -> None:
     """Raise SchemaMismatch where rows can't be followed without the left-out or masked columns."""
+    check_clash(kept.rules.names, version)
     for does, section, missing in (
         ("leaves out", _COLUMNS, left_out(kept, [version])),
         ("masks", _MASKS, frozenset(masks_in(kept, version))),
@@ -168,7 +169,8 @@ def check_kept(kept: Kept, version: TableVersion) -> None:
         if not version.key:
             why = f"it has no key, so silver needs all of its columns, and {section} {does} {_listed(missing)}"
             raise SchemaMismatch(why, where=version.where, remedy=f"take the table out of {section}")
-        references = (silver_column(name) for key in version.foreign_keys for name in key.columns)
+        by_name = {column.name.lower(): column.silver for column in version.columns}
+        references = (by_name.get(name.lower(), "") for key in version.foreign_keys for name in key.columns)
         if needed := missing & {*version.silver_key, *references}:
             why = f"{section} {does} {_listed(needed)}, of its key or of a foreign key that changes its rows"
             raise SchemaMismatch(why, where=version.where, remedy="keep this column as it is")

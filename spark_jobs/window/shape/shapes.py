@@ -26,6 +26,7 @@ from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.renamed import to_text
 from tidegate.schema.model.types import canonical
 from tidegate.spark_sql import quote
 from tidegate.table_names import Physical
@@ -85,7 +86,8 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
     key = (*tables.SHARDS, *key) if routed and key else key
     where = "" if condition is None else str(condition)
     comment = next((version.comment for version in versions if version.comment), versions[0].comment)
-    return SilverShape(tuple(columns.values()), key, routed, past, where, comment=comment)
+    names = to_text(kept.rules.names)
+    return SilverShape(tuple(columns.values()), key, routed, past, where, comment=comment, names=names)
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:

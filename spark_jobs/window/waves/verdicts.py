@@ -221,12 +221,14 @@ def _version(app: Application, share: Share, state: Standing | None) -> TableVer
 def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
     """A definition with column ids of its own."""
     version = TableVersion.from_row(row)
-    ids = {column.id: app.histories[physical.source].new_id() for column in version.columns}
+    history = app.histories[physical.source]
+    ids = {column.id: history.new_id() for column in version.columns}
     indexes = [replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in version.indexes]
-    return replace(
+    renumbered = replace(
         version,
         source=physical.source, database=physical.database, table=physical.table,
         columns=tuple(replace(column, id=ids[column.id]) for column in version.columns),
         key=tuple(ids[number] for number in version.key),
         indexes=tuple(indexes),
     )  # fmt: skip
+    return history.named(renumbered)

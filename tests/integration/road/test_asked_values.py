@@ -66,6 +66,9 @@ _FILLED = (
     "REPLACE INTO counted (id, hits, name) VALUES (2, 7, 'Bea')",
 )
 
+_NAMES = (
+    ", renames: [{match: 'one.*', columns: {id: key_id, a: b, b: a, v: x, x: v, d: day, t: key_t, n: num, low: small}}]"
+)
 _GOING = ("emptied", "dropped", "renamed", "deleted")
 
 
@@ -82,12 +85,16 @@ def _login(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_login")
-@pytest.mark.parametrize("apply", ["", ", writer: merge", ", driver_decode_bytes: 0"], ids=["here", "merge", "workers"])
+@pytest.mark.parametrize(
+    ("apply", "extra"),
+    [("", ""), (", writer: merge", ""), (", driver_decode_bytes: 0", ""), ("", _NAMES)],
+    ids=["here", "merge", "workers", "renamed"],
+)
 def test_updated_rows_have_the_values_that_the_source_computes(
-    server: Server, spark: SparkSession, tmp_path: Path, apply: str
+    server: Server, spark: SparkSession, tmp_path: Path, apply: str, extra: str
 ) -> None:
     creates = [f"CREATE TABLE {name} ({columns})" for name, columns in _ZOO.items()]
-    road = begun(server, tmp_path, *creates, *_FILLED, apply=apply)
+    road = begun(server, tmp_path, *creates, *_FILLED, extra=extra, apply=apply)
     assert waiting_in(road, spark) == {}
     assert road.assert_equal() == {
         "numbers": 3, "texts": 3, "dates": 2, "documents": 2, "chained": 1, "counted": 2,

@@ -44,11 +44,11 @@ DAYS = 100  # of a run of maintain; more than bronze is kept
 TABLES = ("versions", "marked", "logged")
 
 
-def begun(server: Server, database: str, folder: Path) -> Road:
-    """A road that keeps a past of each table."""
+def begun(server: Server, database: str, folder: Path, more: str = "") -> Road:
+    """A road that keeps a past of each table. more: keys of `tables`, behind a comma."""
     extra = f", history: ['{database}.versions'], soft_delete: ['{database}.marked']"
     extra += f", changelog: ['{database}.logged', '{database}.versions']"
-    road = Road(server, folder, include=f"{database}.*", extra=extra)
+    road = Road(server, folder, include=f"{database}.*", extra=extra + more)
     road.capture()
     return road
 
@@ -89,6 +89,23 @@ def rows(road: Road, database: str, table: str) -> list[dict[str, Any]]:
 
 def mails(road: Road, database: str, table: str) -> list[str]:
     return sorted(row["mail"] for row in rows(road, database, table))
+
+
+def test_a_person_leaves_a_past_under_other_names(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    names = f", renames: [{{match: '{database}.*', columns: {{mail: day, day: mail, note: words}}}}]"
+    road = begun(mariadb, database, tmp_path, names)
+    filled(road, spark, database)
+    before = [row["day"] for row in rows(road, database, "versions")]
+    where = f"mail = '{PERSON}' AND day = '2026-01-02'"
+    for table in TABLES:
+        assert erased(road, f"{database}.{table}", where).keys == 2
+    assert places_of(tmp_path / "lake", PERSON) == set()
+    left = sorted(row["day"] for row in rows(road, database, "versions"))
+    assert left == sorted(mail for mail in before if PERSON not in mail)
+    assert len(left) == len(before) - 3
 
 
 def test_a_person_leaves_the_past_as_well(

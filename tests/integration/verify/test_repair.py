@@ -71,6 +71,7 @@ def test_rows_of_a_table_with_a_left_out_and_a_masked_column_are_mended(
     rules = (
         f", columns: [{{match: '{database}.t', exclude: [s]}}]"
         f", masks: [{{match: '{database}.t', columns: [m], how: constant, value: x}}]"
+        f", renames: [{{match: '{database}.t', columns: {{id: v, v: id, m: hidden}}}}]"
     )
     road = Road(mariadb, tmp_path, include=f"{database}.*", extra=rules)
     road.capture()

@@ -101,3 +101,30 @@ def test_the_first_rule_that_matches_says_how_a_table_is_clustered() -> None:
 def test_a_clustering_that_delta_would_refuse_is_refused_with_its_line(columns: str) -> None:
     with pytest.raises(ConfigError, match=r"p\.yaml:8.*tables\.clustering"):
         config.parse(CLUSTERED.replace("[at, id]", columns), where="p.yaml")
+
+
+RENAMES = """
+pipeline: p
+lake: {path: x}
+sources: {s: {conn_id: c, flavour: mysql}}
+tables:
+  include: ["shop.*"]
+  renames:
+    - {match: "shop.orders", columns: {A: b, b: a}}
+    - {match: "shop.*", columns: {a: other, "Order ID": order_id}}
+  routes: [{match: 'shop.orders_\\d', to: shop.orders}]
+"""
+
+
+def test_the_first_rule_that_renames_a_column_counts() -> None:
+    tables = config.parse(RENAMES, where="p.yaml").tables
+    assert tables.names_of("shop", "orders_1") == {"a": "b", "b": "a", "order id": "order_id"}
+    assert tables.names_of("shop", "_orders_gho") == {"a": "b", "b": "a", "order id": "order_id"}
+    assert tables.names_of("shop", "_orders_ghc") == {"a": "other", "order id": "order_id"}
+    assert tables.names_of("other", "orders") == {}
+
+
+@pytest.mark.parametrize("columns", ["{}", "{a: x, A: y}", "{a: _tg_x}", "{a: 'x y'}", "{a: é}", "{a: ''}"])
+def test_odd_names_are_refused(columns: str) -> None:
+    with pytest.raises(ConfigError):
+        config.parse(RENAMES.replace("{A: b, b: a}", columns), where="p.yaml")

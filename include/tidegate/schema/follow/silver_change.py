@@ -98,7 +98,7 @@ def diff(
     shared = [(before[c.id], c) for c in new.columns if c.id in before]
     names = renamed_between(shared)
     here = [(was, now) for was, now in shared if now.id not in apart]
-    renamed = [(was, now) for was, now in here if was.name != now.name]
+    renamed = [(was, now) for was, now in here if was.silver != now.silver]
     actions += [RenameSilverColumn(was.silver, now.silver) for was, now in renamed]
     # Nothing else says that values changed of which silver has none.
     unseen = [(was, now) for was, now in shared if now.id in apart]

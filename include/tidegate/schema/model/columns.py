@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, Self
@@ -70,7 +70,8 @@ class Column:
     default: the literal's text without quotes, or the expression's text; None when there is none or it is NULL;
     default_is_expression tells CURRENT_TIMESTAMP, UUID() and the like from literals. no_default: not even NULL (ALTER
     COLUMN ... DROP DEFAULT). on_update: "CURRENT_TIMESTAMP(3)", or "". generation_expression: as the server shows it,
-    as far as we understand it; "ROW START" and "ROW END" in a system-versioned table.
+    as far as we understand it; "ROW START" and "ROW END" in a system-versioned table. alias: its name in silver by the
+    pipeline file, "" for none; schema_history doesn't keep it (renamed.py).
     """
 
     id: int
@@ -88,16 +89,17 @@ class Column:
     comment: str = ""
     on_update: str = ""
     no_default: bool = False
+    alias: str = ""
 
     @property
     def silver(self) -> str:
         """Its name in silver."""
-        return silver_column(self.name)
+        return self.alias or silver_column(self.name)
 
 
 # What a column's JSON always says; the rest only where it isn't what most columns have.
 _ALWAYS_SAID: Final = frozenset({"id", "name", "type", "nullable"})
-_USUAL: Final = {item.name: item.default for item in fields(Column)}
+_USUAL: Final = {item.name: item.default for item in fields(Column) if item.name != "alias"}
 
 
 def _cell(column: Column) -> dict[str, Any]:
@@ -195,7 +197,20 @@ class TableVersion:
     @property
     def silver_key(self) -> tuple[str, ...]:
         """key_names as silver has them."""
-        return tuple(map(silver_column, self.key_names))
+        by_id = {column.id: column.silver for column in self.columns}
+        return tuple(by_id[i] for i in self.key)
+
+    @property
+    def plain(self) -> TableVersion:
+        """The version under the source's own names."""
+        if not any(column.alias for column in self.columns):
+            return self
+        return replace(self, columns=tuple(replace(column, alias="") for column in self.columns))
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The names in silver by the pipeline file, by what they are without it."""
+        return {silver_column(column.name): column.alias for column in self.columns if column.alias}
 
     @property
     def fingerprint(self) -> str:

@@ -48,7 +48,6 @@ from tidegate.schema.replay.work import Work
 from tidegate.table_names import splits
 
 __all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
-
 BASELINE: Final = "baseline"
 SNAPSHOT: Final = "snapshot"  # kind of a version at which a table is empty, and filled by a snapshot from there on
 UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
@@ -70,6 +69,7 @@ class SchemaHistory:
         *,
         columns_of_query: QueryColumns | None = None,
         bounds: Bounds | None = None,
+        named: Callable[[TableVersion], TableVersion] = lambda version: version,
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
 
@@ -77,14 +77,13 @@ class SchemaHistory:
         parsed when it is first asked for.
 
         keeps: Tables.keeps of the pipeline: an excluded unknown table is nobody's error. columns_of_query: gives the
-        columns of CREATE TABLE ... SELECT. A script has it, which also begins on an empty server; from a log rows
-        would be missing.
+        columns of CREATE TABLE ... SELECT; a script has it, which also begins on an empty server. named: gives
+        versions silver's names.
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
         self.unfollowed: list[TableVersion] = []
-        self.keeps = keeps
-        self.columns_of_query = columns_of_query
+        self.keeps, self.named, self.columns_of_query = keeps, named, columns_of_query
         self._sequences: set[TableName] = set()
         self._tables: set[TableName] = set()  # with a version that is no sequence
         self._unusual: set[TableName] = set()
@@ -94,8 +93,9 @@ class SchemaHistory:
         self._standing: dict[TableName, int] = {}
         self._next_id = bounds.next_id if bounds else 1
         self._floor = bounds.floor if bounds else 0
-        own_rows = [row for row in rows if row["source"] == source]
-        for row in sorted(own_rows, key=lambda row: (row["commit_ts"], row["version"])):
+        for row in sorted(
+            (row for row in rows if row["source"] == source), key=lambda row: (row["commit_ts"], row["version"])
+        ):
             name = (row["database"], row["table"])
             self._versions.setdefault(name, [])
             self._unread.setdefault(name, []).append(row)
@@ -111,7 +111,7 @@ class SchemaHistory:
 
     def add(self, versions: Iterable[TableVersion]) -> None:
         """Take in versions that are already numbered, such as a baseline, in commit_ts order."""
-        for version in versions:
+        for version in map(self.named, versions):
             name = (version.database, version.table)
             self._of(name)
             self._versions.setdefault(name, []).append(version)
@@ -149,7 +149,7 @@ class SchemaHistory:
         """A table's versions, oldest first."""
         rows = self._unread.pop(name, None)
         if rows is not None:
-            self._versions[name] = [TableVersion.from_row(row) for row in rows]
+            self._versions[name] = [self.named(TableVersion.from_row(row)) for row in rows]
         return self._versions.get(name, [])
 
     def forget(self, floor_of: Callable[[str, str], int]) -> None:
@@ -395,6 +395,6 @@ class SchemaHistory:
                 comment=after.shape.comment,
                 settings=last.settings if last else None,
             )
-            made.append(version)
+            made.append(self.named(version))
         self.add(made)
         return made

@@ -76,7 +76,7 @@ class Shape:
 
     @classmethod
     def of(cls, version: TableVersion) -> Shape:
-        return cls(**{item.name: getattr(version, item.name) for item in fields(cls)})
+        return cls(**{item.name: getattr(version.plain, item.name) for item in fields(cls)})
 
     @property
     def key(self) -> tuple[int, ...]:

@@ -3,8 +3,8 @@
 In:  record batches of canonical types, as decode yields a version's columns.
 Out: a row of bronze/chunks; changes at the chunk's low watermark, as decode hands changes to merge.
 
-The payload is an Arrow IPC stream (lz4 or zstd) of the columns under their names in silver. `shape`
-says which: apply takes a chunk only under a table version of the same shape.
+The payload is an Arrow IPC stream (lz4 or zstd) of the columns, under the names that silver has of them without
+tables.renames. `shape` says which: apply takes a chunk only under a table version of the same shape.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -131,15 +132,21 @@ def _batches(chunk: Chunk, reader: pa.RecordBatchStreamReader, left_out: frozens
         yield batch
 
 
-def changes_of(chunk: Chunk, low_ts: int, left_out: frozenset[str] = frozenset()) -> list[pa.RecordBatch]:
-    """Its rows as changes of a transaction at its low watermark, in decode's form. left_out: as in rows_of().
+def changes_of(
+    chunk: Chunk, low_ts: int, left_out: frozenset[str] = frozenset(), aliases: Mapping[str, str] = MappingProxyType({})
+) -> list[pa.RecordBatch]:
+    """Its rows as changes of a transaction at its low watermark, in decode's form. left_out: as in rows_of(), but
+    names in silver. aliases: those of its version.
 
     low_ts: commit_ts of the low watermark. A key has one row here, so the ordinal is the row.
     Batches are as they were read: making one of them would move every byte once more. Raises
     as rows_of().
     """
-    rows = rows_of(chunk, left_out)
-    schema = pa.schema([*SYSTEM_FIELDS, *rows.schema])
+    plain = {alias: name for name, alias in aliases.items()}
+    rows = rows_of(chunk, frozenset(plain.get(name, name) for name in left_out))
+    schema = pa.schema(
+        [*SYSTEM_FIELDS, *(field.with_name(aliases.get(field.name, field.name)) for field in rows.schema)]
+    )
     op = tables.OP_DELETE if chunk.deletes else tables.OP_UPSERT
     changes, before = list[pa.RecordBatch](), 0
     for batch in rows.to_batches():
@@ -157,7 +164,7 @@ def changes_of(chunk: Chunk, low_ts: int, left_out: frozenset[str] = frozenset()
 
 def schema_of(version: TableVersion) -> pa.Schema:
     """The columns of a chunk of this version."""
-    return pa.schema([pa.field(column.silver, canonical(column).arrow) for column in version.columns])
+    return pa.schema([pa.field(column.silver, canonical(column).arrow) for column in version.plain.columns])
 
 
 def shape_of(schema: pa.Schema) -> str:

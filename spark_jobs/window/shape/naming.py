@@ -1,0 +1,46 @@
+"""Silver's names of columns, where a pipeline file renames some (tables.renames).
+
+In:  the names of a logical table, versions of its physical tables, silver's own properties.
+Out: SchemaMismatch where silver can't be right so.
+
+Versions in an application have silver's names already (schema/model/renamed.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from spark_jobs.window.shape.silver_types import made_anew
+from tidegate.delta.state import TableState
+from tidegate.errors import SchemaMismatch
+from tidegate.lake.silver_tables import renamed_in
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.renamed import Names, clash
+from tidegate.silver_names import silver_column
+
+_SECTION: Final = "tables.renames"
+
+
+def check_clash(names: Names, version: TableVersion) -> None:
+    """Raise SchemaMismatch where two columns of a version would have one name."""
+    if names and (name := clash(version.plain, names)):
+        why = f"{_SECTION} gives two columns the name {name}, for readers of Delta"
+        raise SchemaMismatch(why, where=version.where, remedy=f"give another name in {_SECTION}")
+
+
+def check_same_names(shape: SilverShape, names: Names, versions: Iterable[TableVersion], state: TableState) -> None:
+    """Raise SchemaMismatch where silver has another name of a column in these versions."""
+    own = renamed_in(state)
+    if not state.created or own == names:
+        return
+    known = {column.name.lower(): silver_column(column.name) for version in versions for column in version.columns}
+    other = sorted(name for name, plain in known.items() if own.get(name, plain) != names.get(name, plain))
+    if other:
+        of = ", ".join(other)
+        raise SchemaMismatch(
+            f"silver's name of column {of} isn't as {_SECTION} says",
+            where=state.place,
+            remedy=f"{made_anew(shape)}, or take the change in {_SECTION} back, then `tidegate release`",
+        )
