@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 _PACKED_BYTES: Final = 4 << 20
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _STAT_CPU: Final = slice(11, 15)  # utime, stime, cutime, cstime behind the name of proc(5)'s stat
+_STAT_BEGAN: Final = 19  # starttime
 _SUMS: Final = [
     *(("ended_ms", "max"), ("seconds", "sum"), ("cpu_seconds", "sum")),
     *(("lag_seconds", "max"), ("gap_seconds", "max")),
@@ -70,13 +71,24 @@ def tree_cpu_seconds(root: int) -> float:
     return total or sum(os.times()[:4])
 
 
+def age_seconds(pid: int) -> float:
+    """How long ago a process began; 0 where there is no /proc."""
+    try:
+        began = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[_STAT_BEGAN]) / _TICKS
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began)
+    except (OSError, ValueError, AttributeError):
+        return 0.0
+
+
 def every_seconds(sources: int) -> float:
     """The time that a row is about, in a pipeline with so many sources."""
     return max(USAGE_SECONDS, USAGE_SOURCE_SECONDS * sources)
 
 
 class Meter:
-    """The usage of one process, for one thread. root: the process that is the top of all its work."""
+    """The usage of one process, for one thread. root: another process, which was started for this work alone and is
+    above it: the first row has its start, too.
+    """
 
     def __init__(
         self,
@@ -93,6 +105,8 @@ class Meter:
         self._pending: list[dict[str, Any]] = []
         self._appending: threading.Thread | None = None
         self._began, self._used = time.monotonic(), cpu(self._root)
+        if root not in (None, os.getpid()) and (age := age_seconds(self._root)):
+            self._began, self._used = self._began - age, 0.0
         self._cut_at: float | None = None
         self._lag: float | None = None
         self._gap: float | None = None

@@ -17,7 +17,7 @@ from tidegate.lake import control, usage
 from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.timeline import STEPS, timeline
-from tidegate.lake.usage import Meter, every_seconds, summed, tree_cpu_seconds, used_steps
+from tidegate.lake.usage import Meter, age_seconds, every_seconds, summed, tree_cpu_seconds, used_steps
 from tidegate.usage_table import USAGE, UsedBy
 
 HOUR, DAY, WEEK = 3600.0, 86_400.0, 7 * 86_400.0
@@ -149,7 +149,7 @@ def test_many_small_files_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert control.read(lake, USAGE).num_rows == 20
 
 
-def test_the_work_of_children_counts_those_that_have_ended_too() -> None:
+def test_the_work_of_children_counts_those_that_have_ended_too(tmp_path: Path) -> None:
     burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     before = tree_cpu_seconds(os.getpid())
     subprocess.run([sys.executable, "-c", burn], check=True)
@@ -165,6 +165,14 @@ def test_the_work_of_children_counts_those_that_have_ended_too() -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == b"done\n"
         assert tree_cpu_seconds(child.pid) >= 0.3
+        assert 0.3 <= age_seconds(child.pid) < time.monotonic()
+        assert age_seconds(-1) == 0.0
+        meter = Meter(LakeFiles(str(tmp_path)), UsedBy.APPLY, "p", 0.0, child.pid)
+        meter.tick()
+        assert meter._appending is not None
+        meter._appending.join()
+        (first,) = control.read(LakeFiles(str(tmp_path)), USAGE).to_pylist()
+        assert first["seconds"] >= first["cpu_seconds"] >= 0.3, "with its start"
     finally:
         child.communicate(b"\n")
 
