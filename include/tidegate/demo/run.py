@@ -160,7 +160,7 @@ class Demo:
 
     def _wait_covered(self, server: mariadb.MariaDB, airflow: Airflow, progress: Progress) -> None:
         """Until a published cut holds all that the source has. Raises ProcessFailed when that takes too long."""
-        progress.phase = "the shop is closed, silver catches up"
+        progress.phase = "the shop is closed"
         wanted = MariadbGtidPosition.parse(server.variables["gtid_binlog_pos"])
         end = time.monotonic() + _COVERED_SECONDS
         while time.monotonic() < end:
