@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
@@ -68,11 +68,13 @@ class OlderVersions:
         live = set[str]()
         for file in log.state().files:  # after the listing: what is committed meanwhile is in the state
             live.update(_paths(self.lake, self.path, file))
+        whole = [path for path in live if path.startswith("/") or urlsplit(path).scheme]
         for lease in leases:
             lease.check()
         for info in listed:
             path = info.path[len(base) :].lstrip("/")
-            if info.is_file and path not in live and path.split("/", 1)[0] != LOG:
+            is_live = path in live or any(place.endswith(f"/{path}") for place in whole)
+            if info.is_file and not is_live and path.split("/", 1)[0] != LOG:
                 self.lake.filesystem.delete_file(info.path)
                 self.deleted += 1
 
@@ -126,7 +128,9 @@ def _paths(lake: LakeFiles, table: str, file: LiveFile) -> set[str]:
 
 
 def _inside(lake: LakeFiles, table: str, path: str) -> str:
-    """A file's path within the table's folder, also of one that the log names by its whole place."""
+    """A file's path within the table's folder, also of one that the log names by its whole place. A place by another
+    name (a link, a mount, a store's other scheme) stays as it is.
+    """
     root = lake.uri(table)
     for begin in (root, f"file://{root}", f"file:{root}", root.replace("s3://", "s3a://")):
         if path.startswith(f"{begin}/"):

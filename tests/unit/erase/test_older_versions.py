@@ -57,6 +57,22 @@ def test_a_live_file_that_the_log_names_by_its_whole_place_stays(scheme: str, fo
     assert older.deleted == 1
 
 
+def test_a_live_file_that_the_log_names_by_another_name_of_its_place_stays(folder: Path, tmp_path: Path) -> None:
+    """A mount, a link or a store's other scheme: where it leads isn't known here."""
+    (tmp_path / "other").symlink_to(tmp_path)
+    names = []
+
+    def linked(action: dict[str, Any]) -> None:
+        if "add" in action:
+            names.append(action["add"]["path"])
+            action["add"]["path"] = f"file:{tmp_path / 'other' / PLACE}/{names[-1]}"
+
+    rewritten(folder, 1, linked)
+    older = forgotten(tmp_path)
+    assert [path.name for path in folder.glob("*.parquet")] == names
+    assert older.deleted == 1
+
+
 @pytest.mark.parametrize(
     "info", [None, "DELETE WHERE name = 'Anna'", ["Anna"], {"operationParameters": "Anna"}], ids=str
 )
