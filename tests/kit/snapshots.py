@@ -21,6 +21,7 @@ from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import State
 
 _PATIENCE_SECONDS = 300.0
+_CAPTURE_SECONDS = 5.0  # beside a writer none is ever idle
 _TURNS_MIN = 60
 
 
@@ -85,7 +86,7 @@ class Reading:
         for turn in patiently():
             reader.is_over(0.3)
             # The reader's words may stand behind what was applied: a quiet source's next cut is a heartbeat's.
-            self.road.capture(heartbeat=turn > 2 or reader.is_over())
+            self.road.capture(seconds=_CAPTURE_SECONDS, heartbeat=turn > 2 or reader.is_over())
             app = self.road.apply(self.spark)
             if reader.is_over() and not any(state.state is State.SNAPSHOT for state in app.states.values()):
                 return app
