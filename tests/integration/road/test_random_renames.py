@@ -23,6 +23,7 @@ from tidegate.local.server import Server
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 NAMES = {"id": "key_id", "c0": "s0", "c1": "c2", "c2": "c1", "c3": "same", "c4": "same", "c5": "C6"}
+HISTORY, KEYLESS = 3, 4  # seeds
 TYPES = ("INT", "BIGINT", "VARCHAR(30)", "DECIMAL(12,2)")
 
 
@@ -85,17 +86,20 @@ class Table:
         return f"UPDATE t SET {self.dice.choice(others)} = {value} WHERE id >= {key}"
 
 
-@pytest.mark.parametrize(("seed", "mode"), [(1, "writer: merge"), (2, "writer: auto"), (3, "writer: auto")])
+@pytest.mark.parametrize(
+    ("seed", "mode"), [(1, "writer: merge"), (2, "writer: auto"), (3, "writer: auto"), (4, "writer: auto")]
+)
 def test_silver_is_what_the_source_selects(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, seed: int, mode: str
 ) -> None:
     database, table = fresh_database(mariadb), Table(random.Random(seed))
     rule = ", ".join(f"{source}: {silver}" for source, silver in NAMES.items())
     more = f", renames: [{{match: '{database}.t', columns: {{{rule}}}}}]"
-    more += f", history: ['{database}.t']" if seed == 3 else ""
+    more += f", history: ['{database}.t']" if seed == HISTORY else ""
     road = Road(mariadb, tmp_path, include=f"{database}.*", extra=more, apply=f", {mode}")
     road.capture()
-    run(mariadb, database, "CREATE TABLE t (id INT PRIMARY KEY, c0 INT, c1 INT)\nINSERT INTO t VALUES (0, 1, 2)")
+    key = "" if seed == KEYLESS else " PRIMARY KEY"
+    run(mariadb, database, f"CREATE TABLE t (id INT{key}, c0 INT, c1 INT)\nINSERT INTO t VALUES (0, 1, 2)")
     for _ in range(7):
         statements = [table.statement() for _ in range(table.dice.randint(3, 9))]
         run(mariadb, database, "\n".join(statements))
@@ -103,10 +107,10 @@ def test_silver_is_what_the_source_selects(
         assert not held(road.apply(spark)), statements
         road.assert_equal()
         given = {name: NAMES.get(name, name) for name in sorted(table.columns)}
-        if seed != 3:
+        if seed != HISTORY:
             assert sorted(n for n in fields(road, database, "t") if not n.startswith("_tg_")) == sorted(given.values())
         shown = ", ".join(f"CAST({name} AS VARCHAR)" for name in given.values())
-        columns = f"{shown}, CAST({'_tg_is_current' if seed == 3 else 'true'} AS INT)"
+        columns = f"{shown}, CAST({'_tg_is_current' if seed == HISTORY else 'true'} AS INT)"
         silver = [row[:-1] for row in silver_of(road, f"{database}.t", columns) if row[-1]]
         there = mariadb.query(f"SELECT {', '.join(f'CAST({name} AS CHAR)' for name in given)} FROM {database}.t")
         assert sorted(silver, key=repr) == sorted(there, key=repr), statements

@@ -22,6 +22,7 @@ from tests.kit.snapshots import Reading
 from tests.kit.spark import no_spark
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
+from tidegate.lake.changed_names import changed_names
 from tidegate.local.server import Server
 from tidegate.table_names import splits
 from tidegate.verify.report import Outcome
@@ -259,6 +260,22 @@ def test_a_changed_rule_holds_a_table_until_it_is_rebuilt(made: tuple[Server, st
     assert silver_of(road, f"{database}.t", "key_id, c, b") == [(1, 10, 11), (2, 20, 21), (3, 30, 31)]
     changed("")
     assert [name for name in fields(road, database, "t") if not name.startswith("_tg_")] == ["id", "a", "b"]
+
+
+def test_a_changed_rule_is_said_before_it_holds_a_table(made: tuple[Server, str, SparkSession, Path]) -> None:
+    mariadb, database, spark, tmp_path = made
+    road = renaming(mariadb, tmp_path, database, f"{{match: '{database}.t', columns: {{a: b, gone: x}}}}")
+    run(mariadb, database, "CREATE TABLE t (id INT PRIMARY KEY, a INT)\nCREATE TABLE u (id INT PRIMARY KEY)")
+    run(mariadb, database, "INSERT INTO t VALUES (1, 10)\nINSERT INTO u VALUES (1)")
+    road.capture()
+    assert not held(road.apply(spark))
+    assert changed_names(road.lake, road.pipeline) == []
+    before = road.text
+    for after, due in (("a: c, more: y", "c"), ("gone: z", "a")):
+        pipeline = config.parse(before.replace("a: b, gone: x", after), where="test")
+        (line,) = changed_names(road.lake, pipeline)
+        assert f"{database}.t: silver calls column a b, and tables.renames {due}: it is held until" in line
+    assert changed_names(road.lake, config.parse(before.replace("gone: x", "gone: z"), where="test")) == []
 
 
 def test_verify_finds_and_mends_rows_under_other_names(made: tuple[Server, str, SparkSession, Path]) -> None:
