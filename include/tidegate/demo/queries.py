@@ -48,7 +48,7 @@ def spark_command(lake: Path, state: Path, jars: Path) -> str:
         f'exec {command} "$1"\n'
     )
     script.chmod(0o755)
-    sql = _SQL.format(orders=f"delta.`{_shown(lake / 'silver' / 'shop' / 'orders')}`")
+    sql = _SQL.format(orders=f"delta.`{lake / 'silver' / 'shop' / 'orders'}`")
     return f"{shlex.quote(_shown(script))} {shlex.quote(sql)}"
 
 
