@@ -30,6 +30,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.as_published import own_ts, said_of_all
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.from_bronze import all_versions
+from tidegate.lake.rebuild import check_captured
 from tidegate.lake.sizes import size_cells
 from tidegate.lake.swap import rebuilt_ts, swapped
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX
@@ -80,6 +81,9 @@ class Swap:
         standing = app.states.get(self.table)
         is_behind = self._came_since(app, at_ts)
         self._check(app, standing, at_ts)
+        for physical in app.names.flows().get(self.table, ()):
+            for log_name in app.pipeline.pumps(physical.source):  # an older release rebuilt it all the same
+                check_captured(app.index, log_name, self.table, at_ts)
         if is_behind:
             self._check_catches_up(app, at_ts)
         names = self._source_columns(app)
