@@ -211,7 +211,7 @@ def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[st
     if sources is None:
         return []
     ours = sources | {column.name for column in shape.all_columns} | identities(read.schema["fields"]).keys()
-    ours |= set(renamed_in(read).values())
+    ours |= renamed_columns(read)
     names = (str(field["name"]) for field in read.schema["fields"])
     return [name for name in names if name not in ours and not name.startswith(SYSTEM_PREFIX)]
 
@@ -259,6 +259,13 @@ def with_rules(configuration: Mapping[str, str], rules: Mapping[str, str]) -> di
 def renamed_in(read: TableState) -> Mapping[str, str]:
     """The names of a table's renamed columns, by the source's in lower case."""
     return from_text(read.configuration.get(NAMES_PROPERTY, "")) if read.created else {}
+
+
+def renamed_columns(read: TableState) -> set[str]:
+    """The renamed columns that a table has. Its owner may have one of such a name, but not our words in its metadata."""
+    names = set(renamed_in(read).values())
+    fields = read.schema["fields"] if names else ()
+    return {field["name"] for field in fields if field["name"] in names and SOURCE_METADATA in (field["metadata"] or {})}
 
 
 def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:

@@ -20,7 +20,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import LakeRefused
 from tidegate.lake.as_published import is_own
-from tidegate.lake.silver_tables import renamed_in, with_rules
+from tidegate.lake.silver_tables import renamed_columns, with_rules
 from tidegate.row_expressions import identities
 from tidegate.tables import SYSTEM_PREFIX
 
@@ -90,7 +90,7 @@ def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[st
 
 
 def _by_rules(state: TableState) -> set[str]:
-    return {*identities(state.schema["fields"]), *renamed_in(state).values()}
+    return {*identities(state.schema["fields"]), *renamed_columns(state)}
 
 
 def _unmapped(live: TableState) -> dict[str, str]:

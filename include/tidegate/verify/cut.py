@@ -20,7 +20,7 @@ from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
-from tidegate.lake.silver_tables import renamed_in
+from tidegate.lake.silver_tables import renamed_columns
 from tidegate.lake.status import cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS, VERIFY_TOLD_SECONDS
 from tidegate.masks import MASK_METADATA
@@ -67,7 +67,7 @@ class LakeReader(CapturedPlaces):
             return ()
         rows = [row for row in table_rows(self.lake, *table.pair) if row["source"] == table.source]
         known = {column.silver.lower() for row in rows for column in TableVersion.from_row(row).columns}
-        known |= {name.lower() for name in renamed_in(self.lake.log(path).state()).values()}
+        known |= {name.lower() for name in renamed_columns(self.lake.log(path).state())}
         return tuple(name for name in extra if known and name.lower() not in known)
 
     def widened_columns(self, path: str, names: Collection[str]) -> frozenset[str]:

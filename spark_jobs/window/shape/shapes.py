@@ -57,6 +57,8 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
             mask = masks[column.silver].identity if column.silver in masks else ""
             own = SilverColumn(column.silver, delta, column.comment, mask, source=source_of(column))
             known = columns.setdefault(column.silver, own)
+            if column.comment and not known.comment:
+                known = columns[column.silver] = replace(known, comment=column.comment)
             if known.mask != mask:
                 raise SchemaMismatch(
                     f"column {column.name} is masked in some shards, and not in others",
@@ -72,7 +74,7 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
                     remedy="route tables of one shape together",
                 )
             if both == delta:
-                columns[column.silver] = own
+                columns[column.silver] = replace(own, comment=known.comment)
     keys = {version.silver_key for version in versions}
     if len(keys) > 1:
         raise SchemaMismatch(

@@ -115,7 +115,7 @@ def test_shards_share_a_comment(
     """)  # fmt: skip
     road.capture()
     assert not held(road.apply(spark))
-    assert in_silver(road, database, "s")[0] == "from the second"
+    assert in_silver(road, database, "s") == ("from the second", {"id": "second"})
     run(mariadb, database, "ALTER TABLE s_1 MODIFY id INT COMMENT 'first', COMMENT 'from the first'")
     road.capture()
     assert not held(road.apply(spark))
@@ -155,3 +155,22 @@ def test_the_pipeline_file_says_other_comments(
     several = f"{{{match}, comment: ''}}, {{{match}, comment: x, columns: {{id: ''}}}}"
     assert after(several) == ("", {"id": "", "A": "new"})
     assert after("") == ("newer", {"id": "key", "A": "new"})
+
+
+def test_comments_too_long_for_the_server_are_as_it_cuts_them(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database, long = fresh_database(mariadb), "é x'' \\n`" * 1000
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    run(mariadb, database, f"""
+        SET sql_mode = ''
+        CREATE TABLE t (id INT PRIMARY KEY COMMENT '{long}', a INT) COMMENT '{long}' PARTITION BY HASH (id) PARTITIONS 2
+        INSERT INTO t VALUES (1, 1)
+        ALTER TABLE t MODIFY a INT COMMENT 'a{long}', COMMENT 'b{long}'
+        UPDATE t SET a = 2
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    road.assert_equal()
+    assert in_silver(road, database, "t") == at_source(mariadb, database, "t")

@@ -298,3 +298,27 @@ def test_verify_finds_and_mends_rows_under_other_names(made: tuple[Server, str, 
     Reading(road, spark).run(name)
     road.assert_equal()
     assert sorted(silver_of(road, name, "key_id, b, a")) == [(1, 10, 11), (2, 20, 21), (3, 7, 8)]
+
+
+def test_a_column_of_the_owner_stays_where_no_column_of_the_source_has_its_name(
+    made: tuple[Server, str, SparkSession, Path],
+) -> None:
+    mariadb, database, spark, tmp_path = made
+    road = renaming(mariadb, tmp_path, database, f"{{match: '{database}.*', columns: {{cust_no: customer_id}}}}")
+    run(mariadb, database, "CREATE TABLE t (id INT PRIMARY KEY, a INT)\nINSERT INTO t VALUES (1, 1), (2, 2)")
+    road.capture()
+    assert not held(road.apply(spark))
+    uri = road.lake.spark_uri(tables.silver_path(database, "t"))
+    spark.sql(f"ALTER TABLE delta.`{uri}` ADD COLUMNS (customer_id INT)")
+    spark.sql(f"UPDATE delta.`{uri}` SET customer_id = 7")
+    road.assert_equal()
+    run(mariadb, database, "ALTER TABLE t MODIFY a VARCHAR(20)\nUPDATE t SET a = 'x' WHERE id = 1")
+    road.capture()
+    assert not held(road.apply(spark))
+    road.assert_equal()
+    assert silver_of(road, f"{database}.t", "id, a, customer_id") == [(1, "x", 7), (2, "2", 7)]
+    run(mariadb, database, "ALTER TABLE t ADD COLUMN cust_no INT DEFAULT 3")
+    road.capture()
+    reasons = held(road.apply(spark))
+    assert "silver has a column of that name" in reasons[f"{database}.t"]
+    assert "customer_id" in fields(road, database, "t")

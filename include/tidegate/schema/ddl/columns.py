@@ -38,6 +38,7 @@ _WIDE: Final = ("ucs2", "utf16", "utf32")
 _BRACED: Final = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 # From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
 _VECTORS_SINCE: Final = 110700
+_COMMENT_MAX: Final = 1024  # characters of a column's; a server that isn't strict cuts it there
 # Before these versions REFERENCES behind a column was taken and forgotten.
 _INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
 _Draft = dict[str, Any]  # fields of a ColumnDefinition that were read
@@ -108,7 +109,7 @@ def _attribute(cursor: Cursor, draft: _Draft) -> None:
         draft["index"] = IndexKind.PRIMARY
     elif cursor.take("COMMENT"):
         cursor.take_mark("=")
-        draft["comment"] = cursor.next().text
+        draft["comment"] = cursor.next().text[:_COMMENT_MAX]
     elif word in ("GENERATED", "AS"):
         _generated(cursor, draft)
     elif word in _VARIANTS:
