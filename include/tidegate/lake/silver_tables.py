@@ -262,10 +262,10 @@ def renamed_in(read: TableState) -> Mapping[str, str]:
 
 
 def renamed_columns(read: TableState) -> set[str]:
-    """The renamed columns that a table has. Its owner may have one of such a name, but not our words in its metadata."""
+    """The renamed columns of a table. Its owner may have one of such a name, but not our words in its metadata."""
     names = set(renamed_in(read).values())
-    fields = read.schema["fields"] if names else ()
-    return {field["name"] for field in fields if field["name"] in names and SOURCE_METADATA in (field["metadata"] or {})}
+    ours = (field["name"] for field in read.schema["fields"] if SOURCE_METADATA in (field.get("metadata") or {}))
+    return names.intersection(ours) if names else names
 
 
 def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:
