@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.kit.s3 import S3
 from tests.unit.copies.lakes import CUTS_ID, FakeLake, backup, restore
@@ -19,6 +20,7 @@ from tidegate.copies.backup import Backup
 from tidegate.copies.restore import Restore
 from tidegate.delta.actions import add
 from tidegate.delta.log import Change
+from tidegate.delta.names import LAST_CHECKPOINT, checkpoint_name
 from tidegate.errors import LakeRefused, StrayValueLog, UsageError
 from tidegate.lake.unfinished import FOLDER, NAME
 
@@ -264,6 +266,28 @@ def test_a_restore_that_was_killed_is_no_lake_and_goes_on(
     restore(target, again)
     FakeLake(again.files.root).files.check_known()
     assert again.versions() == lake.versions()
+
+
+def test_a_checkpoint_that_is_made_meanwhile_is_not_named_by_the_copy(
+    lake: FakeLake, target: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs opens no table whose `_last_checkpoint` names one that isn't there."""
+    path = "silver/d/a"
+    version = lake.log(path).state().version
+
+    def checkpointed(name: str) -> None:
+        if name == "copy_before_log":
+            log = f"{path}/_delta_log"
+            lake.place.write(f"{log}/{checkpoint_name(version)}", [b"PAR1"])
+            lake.place.write(f"{log}/{LAST_CHECKPOINT}", [json.dumps({"version": version, "size": 4}).encode()])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "failpoint", checkpointed)
+        between = table.copying(lake.files, target.files, lambda _: None)
+        assert table.TableCopy(between, path).run() is not None
+        between.pool.shutdown()
+    assert DeltaTable(target.files.uri(path)).version() == version
+    assert LAST_CHECKPOINT not in {file.path for file in target.place.files(f"{path}/_delta_log")}
 
 
 @pytest.mark.parametrize("lost", ["", "control", "control/schema_history", "bronze"])
