@@ -34,6 +34,6 @@ def test_apply_prints_its_windows_and_no_word_of_spark(tmp_path: Path) -> None:
     assert done.stderr == ""
     *windows, last = done.stdout.splitlines()
     assert windows
-    assert all(line.startswith("cut ") for line in windows), done.stdout
+    assert all(line.startswith("silver is complete up to ") for line in windows), done.stdout
     assert any("by MERGE" in line for line in windows), "Spark had work"
     assert last.startswith("applied ")
