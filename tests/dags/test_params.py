@@ -234,7 +234,7 @@ def test_the_next_run_of_a_source_that_is_refused_doesnt_begin_at_once(
     listed = ", ".join(f"s{number}: {{conn_id: c{number}, flavour: mysql}}" for number in range(sources))
     file.write_text(f"pipeline: p\nlake: {{path: x}}\nsources: {{{listed}}}\ntables: {{include: ['*.*']}}\n")
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **_by_name: object) -> None:
         raise error
 
     waited = list[float]()
@@ -258,7 +258,7 @@ def test_a_refused_pump_is_tried_again_and_fails_no_sooner_than_others(
     pump = "{conn_id: c, flavour: tidb, listen: ['unix:/p']}"
     file.write_text(f"pipeline: p\nlake: {{path: x}}\nsources: {{s0: {pump}}}\ntables: {{include: ['*.*']}}\n")
 
-    def capture(*_: object) -> None:
+    def capture(*_: object, **_by_name: object) -> None:
         tried.append(now[0])
         if not (heals and len(tried) == 4):
             raise HostRefused("can't listen")
