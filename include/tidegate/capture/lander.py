@@ -27,6 +27,7 @@ from tidegate.capture.chaser import ChaserStatus, SlowChaser
 from tidegate.capture.checkpoint import check_attaches
 from tidegate.capture.value_log.file import Pointer
 from tidegate.capture.value_log.log import ValueLog
+from tidegate.config import Capture
 from tidegate.errors import LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze
@@ -62,6 +63,16 @@ class LanderSettings:
     slow_seconds: float
     hold_seconds: float
     return_seconds: float
+
+    @classmethod
+    def of(cls, capture: Capture) -> LanderSettings:
+        return cls(
+            capture.land_bytes,
+            capture.queue_bytes,
+            capture.slow_seconds,
+            capture.hold_seconds,
+            capture.return_seconds,
+        )
 
 
 class Lander:

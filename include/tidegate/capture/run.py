@@ -191,14 +191,11 @@ class _Loop:
 
     def land_and_read(self, reader: SourceReader) -> CaptureResult:
         """Land the value log's segments, then read until the run ends."""
-        settings, newest = self.settings, self.recovered.newest
+        newest = self.recovered.newest
         self.lander = Lander(
             self.bronze,
             self.value_log,
-            LanderSettings(
-                *(settings.land_bytes, settings.queue_bytes, settings.slow_seconds),
-                *(settings.hold_seconds, settings.return_seconds),
-            ),
+            LanderSettings.of(self.settings),
             self.lease.check,
         )
         if newest is not None:

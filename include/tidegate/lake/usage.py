@@ -49,8 +49,11 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _STAT_CPU: Final = slice(11, 15)  # utime, stime, cutime, cstime behind the name of proc(5)'s stat
 _STAT_BEGAN: Final = 19  # starttime
 _SUMS: Final = [
-    *(("ended_ms", "max"), ("seconds", "sum"), ("cpu_seconds", "sum")),
-    *(("lag_seconds", "max"), ("gap_seconds", "max")),
+    ("ended_ms", "max"),
+    ("seconds", "sum"),
+    ("cpu_seconds", "sum"),
+    ("lag_seconds", "max"),
+    ("gap_seconds", "max"),
 ]
 _COLUMNS: Final = ["work", "ended_ms", "seconds", "cpu_seconds", "lag_seconds", "gap_seconds"]
 

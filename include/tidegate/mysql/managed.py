@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import pymysql
 
+from tidegate.mysql.server_errors import CLIENT_ERRORS
+
 _RDS_TABLE: Final = (
     "SELECT 1 FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name = 'rds_configuration'"
 )
@@ -87,11 +89,8 @@ def read_managed(cursor: Any, variables: Mapping[str, str]) -> Managed:
         cursor.execute(_RDS_KEPT)
         row = cursor.fetchone()
     except (pymysql.err.OperationalError, pymysql.err.ProgrammingError) as error:
-        if not isinstance(error.args[0], int) or error.args[0] >= _OF_THE_CLIENT:
+        if not isinstance(error.args[0], int) or error.args[0] >= CLIENT_ERRORS:
             raise
         return Managed(service)
     hours = str(row[0]) if row and row[0] is not None else "0"
     return Managed(service, int(hours) if hours.isdecimal() else 0)
-
-
-_OF_THE_CLIENT: Final = 2000  # numbers from here on are lost connections, not the server's answers

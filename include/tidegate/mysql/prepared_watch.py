@@ -22,6 +22,7 @@ import pymysql
 
 from tidegate.limits import PREPARED_ASKED_SECONDS
 from tidegate.mysql.branches import prepared_branches
+from tidegate.mysql.server_errors import CLIENT_ERRORS
 from tidegate.mysql.server_facts import current_position
 from tidegate.position import Position
 from tidegate.segments.segment import Segment
@@ -62,7 +63,7 @@ class PreparedWatch:
         try:
             names = prepared_branches(cursor)
         except pymysql.err.OperationalError as error:
-            if not error.args or error.args[0] < _CLIENT_ERRORS:
+            if not error.args or error.args[0] < CLIENT_ERRORS:
                 if self._seen:  # else it matters to nobody; `tidegate check` says it once
                     log.warning("%s: XA RECOVER is refused (%s); GRANT XA_RECOVER_ADMIN", self._where, error.args[-1])
                 return None
@@ -71,6 +72,5 @@ class PreparedWatch:
         return None if position is None else (json.dumps(names).encode(), position)
 
 
-_CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's
 # Of replies without a name: what was prepared last may have been too young at the first of them.
 _ASKS: Final = 2

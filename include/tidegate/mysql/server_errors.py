@@ -13,6 +13,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's
+
 
 class ErrorMeaning(StrEnum):
     LOST = "lost"  # what comes next isn't there any more, or the server isn't the one that had it
