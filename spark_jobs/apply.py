@@ -36,7 +36,6 @@ from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.apply_steps.resolve_prewrites import resolve_prewrites
 from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
-from spark_jobs.apply_steps.take_committed import take_committed
 from spark_jobs.apply_steps.write_changelog import write_changelog
 from spark_jobs.session.background import BackgroundSession, top_process
 from spark_jobs.session.failures import TableWriteError
@@ -90,9 +89,8 @@ def _applied(app: Application, window: Window) -> Applied:
     pairs = pairs_of(app, planned.window)
     replayed = replay_schema_history(app, planned, pairs)
     window, waves = resolve_watermarks(app, replayed.window)
-    prewritten = resolve_prewrites(app, window)
-    paired = take_committed(app, window, pairs)
-    committed = [*prewritten, *paired.segments]
+    prewritten = resolve_prewrites(app, window, pairs)
+    committed = prewritten.segments
     changes = judge_ddl(app, window)
     plans = choose_writers(app, window, committed, changes)
     prepare_silver(app, window, plans)
@@ -100,7 +98,7 @@ def _applied(app: Application, window: Window) -> Applied:
     staged = follow_cascades(app, window, committed, plans, decoded)
     write_changelog(app, window, committed, plans, staged.by_keys)
     versions = merge_into_silver(app, window, replayed.ddl_times, waves.sweeps, plans, staged)
-    ledger = [*paired.ledger, *decoded.ledger]
+    ledger = [*prewritten.ledger, *decoded.ledger]
     record_ledger(app, window, ledger)
     publish_cut(app, window, waves, versions)
     latency = measure_latency(app, window, versions)

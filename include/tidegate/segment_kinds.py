@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from tidegate.binlog import decode
+from tidegate.binlog.branches import prewrites
 from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.binlog.prewrites import prewrites
 from tidegate.capture.source import Decoder, PrewriteFeed, SchemaFeed, TableName
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement

@@ -25,10 +25,10 @@ from spark_jobs.window.density import (
     FollowedDensity,
 )
 from spark_jobs.window.life.ahead import check_not_ahead
+from spark_jobs.window.life.clusters import check_one_cluster
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
 from spark_jobs.window.made import Planned
-from spark_jobs.window.pairing.clusters import check_one_cluster
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants
 from spark_jobs.window.standing.gaps import hold_behind_gaps
 from spark_jobs.window.standing.standings import note, release_with_partners

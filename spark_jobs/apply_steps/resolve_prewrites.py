@@ -1,18 +1,19 @@
-"""The prepared transactions committed in this window, and the places of their rows in bronze.
+"""Prewrites with an answer in this window: rows that were logged before their transaction was committed.
 
-In:  the window's segments with an XA PREPARE or an answer to one, control/prewrites.
-Out: segments and the commit_ts of their rows; their tables in window.tables. Rows of
-     control/prewrites for transactions prepared or answered here. Tables perhaps changed unseen by
-     an answer are held.
+In:  the window's segments; control/prewrites; the window's pairs of TiDB's prewrites and commits;
+     schema_history with this window's DDL.
+Out: Committed: the segments of these rows with the commit_ts of each answer. Their tables take part
+     in the window. Tables are held where an answer's rows aren't known.
 
-A prepared transaction's rows are only in the window of its answer, however far back they lie:
-decoding passes them over where they are prepared, and reads them here by pointer. One rolled back,
-or never answered, stays out.
+A prewrite's rows are only in the window of its answer, however far back they lie: decoding passes
+them over where they stand, and reads them here by pointer. One rolled back, or never answered,
+stays out. A server's XA branches have their prewrites in control/prewrites until they are answered
+(window/pairing/committed_branches.py); TiDB's are paired from bronze alone, in each window
+(window/pairing/pairs.py, committed_rows.py).
 
 It comes behind the waves of snapshots, as they may let a table begin below the window: commits in
 between are taken again. Shards left out of the window then stay so: the rows come with their
-snapshot. A killed window writes the same rows to control/prewrites once more; the last one of each
-counts.
+snapshot.
 """
 
 from __future__ import annotations
@@ -20,131 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.life.following import take_in
-from spark_jobs.window.pairing.prewrites import answered_in, release_decided, segments_of
-from spark_jobs.window.standing.standings import hold
-from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
-from spark_jobs.window.waves.shards import is_left_out
-from spark_jobs.window.window import PrewrittenSegment, Window
-from tidegate.errors import UnknownEvent
-from tidegate.prewrites_table import PrewriteState
-from tidegate.remedy import JUDGE, Needs
-from tidegate.schema.model.columns import was_there
-from tidegate.segments.prewrites import Prewrite
-from tidegate.standing.causes import Cause
-from tidegate.standing.events import Refused
-from tidegate.standing.standing import Place
-from tidegate.table_names import Physical
+from spark_jobs.window.made import Committed
+from spark_jobs.window.pairing.committed_branches import committed_branches
+from spark_jobs.window.pairing.committed_rows import committed_rows
+from spark_jobs.window.pairing.pairs import Pairs
+from spark_jobs.window.window import Window
 
 
-def resolve_prewrites(app: Application, window: Window) -> list[PrewrittenSegment]:
-    """The places of rows of the window's committed XA transactions, in order of (source, seq)."""
-    if window.main:
-        release_decided(app)
-    answered = answered_in(app, window)
-    if not answered:
-        return []
-    for prewrite in answered:
-        if prewrite.state is PrewriteState.UNKNOWN:
-            _hold_for_unknown(app, window, prewrite)
-        elif prewrite.state is PrewriteState.PARKED:
-            _hold_for_parked(app, window, prewrite)
-    answers = (known for known in answered if known.state is PrewriteState.COMMITTED)
-    committed = [known for known in answers if _is_wanted(app, window, known)]
-    segments, lost = segments_of(app, window, committed)
-    for prewrite in lost:
-        for database, table in app.names.kept(prewrite.source, prewrite.tables):
-            reason = (
-                f"{database}.{table}: rows that {prewrite.id} prepared in segment {prewrite.began_seq} of"
-                f" {prewrite.source} were committed at {prewrite.answer_file}:{prewrite.answer_pos}, and bronze no"
-                " longer has that segment"
-            )
-            hold(
-                app,
-                window,
-                app.names.logical_name(database, table),
-                Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS),
-            )
-    return segments
-
-
-def _is_wanted(app: Application, window: Window, prewrite: Prewrite) -> bool:
-    """Let a committed prewrite's tables take part; whether the window wants rows of any."""
-    wanted = False
-    for database, table in app.names.kept(prewrite.source, prewrite.tables):
-        name, physical = app.names.logical_name(database, table), Physical(prewrite.source, database, table)
-        if is_left_out(app, window, physical):
-            continue
-        if prewrite.answer_ts > window.low_ts and name not in window.tables:
-            hold_where_unwhole(app, window, [physical])
-        if prewrite.answer_ts > window.low_ts:
-            take_in(app, window, physical)
-        entry = window.tables.get(name)
-        wanted = wanted or (entry is not None and entry.after_ts < prewrite.answer_ts)
-    return wanted
-
-
-def _hold_for_parked(app: Application, window: Window, prewrite: Prewrite) -> None:
-    """Its tables wait where they are until a person decides, or an answer comes after all."""
-    for database, table in app.names.kept(prewrite.source, prewrite.tables):
-        name = app.names.logical_name(database, table)
-        if (
-            app.positions.is_held(name)
-            or app.positions.applied(name) >= prewrite.answer_ts
-            or _is_elsewhere(app, window, name)
-        ):
-            continue
-        reason = (
-            f"{name}: XA branch {prewrite.id} wrote to {database}.{table}, isn't prepared at {prewrite.source} any"
-            f" more, and the log has no answer to it up to {prewrite.answer_file}:{prewrite.answer_pos}; say what"
-            f" became of it: `tidegate prewrites {app.pipeline.pipeline} --commit` or `--rollback`"
-        )
-        place = Place(prewrite.source, database, table, prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
-        hold(app, window, name, Refused(Cause.PARKED, reason, place))
-
-
-def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
-    """Whether another window is for a table."""
-    if window.catches_up is not None:
-        return name not in window.catches_up
-    return app.positions.waits_below(name, window.low_ts)
-
-
-def _hold_for_unknown(app: Application, window: Window, prewrite: Prewrite) -> None:
-    """Its committed rows are unknown: every table of its source there then may lack them."""
-    said = app.histories.judged.get(prewrite.source, {}).get(
-        (prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
-    )
-    for name, source, database, table in _tables_of(app, prewrite.source):
-        applied = app.positions.applied(name) >= prewrite.answer_ts
-        if applied or app.positions.is_held(name) or _is_elsewhere(app, window, name):
-            continue
-        if prewrite.tables and (database, table) not in set(app.names.kept(source, prewrite.tables)):
-            continue
-        if not was_there(app.histories[source].versions(database, table), prewrite.answer_ts):
-            continue
-        if said is not None and (database, table) not in said:
-            continue
-        by_person = "a person judged that it changed this table: " if said else ""
-        error = UnknownEvent(
-            f"{by_person}{_what(prewrite)}",
-            where=f"{name} at {prewrite.answer_file}:{prewrite.answer_pos} of {source}",
-            remedy=JUDGE,
-        )
-        place = Place(source, database, table, prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
-        fault = type(error).__name__
-        hold(app, window, name, Refused(Cause.EVENT_NOT_READ, error.line, place, needs=error.needs, fault=fault))
-
-
-def _what(prewrite: Prewrite) -> str:
-    if prewrite.tables:
-        return f"the answer to XA branch {prewrite.id} isn't what was decided about it before"
-    return f"XA COMMIT {prewrite.id} has no XA PREPARE in bronze, so its rows are unknown"
-
-
-def _tables_of(app: Application, source: str) -> Iterable[tuple[str, str, str, str]]:
-    """Kept tables of a source: logical name, then the physical one."""
-    for name, physical in sorted(app.names.flows().items()):
-        for table in sorted(physical):
-            if table.source == source:
-                yield (name, *table)
+def resolve_prewrites(app: Application, window: Window, paired: Iterable[Pairs]) -> Committed:
+    """The segments of each kind are in order of (source, seq). Raises StreamCorrupt, UnknownEvent."""
+    branches = committed_branches(app, window)
+    rows = committed_rows(app, window, paired)
+    return Committed([*branches, *rows.segments], rows.ledger)

@@ -184,7 +184,7 @@ def _begin_lower(app: Application, window: Window, waves: TakenWaves) -> Window:
         for source, database, table in (
             physical for physical in entry.physical if entry.begins(physical) < window.low_ts
         ):
-            for log in app.pipeline.pumps(source):  # a Pump's segments name no tables: take_committed finds them
+            for log in app.pipeline.pumps(source):  # a Pump's segments name no tables: resolve_prewrites finds them
                 of = names.setdefault(log, set())
                 of.add(f"{database}.{table}")
                 of.update(physical.shown for physical in ancestors(app, Physical(source, database, table)))

@@ -36,6 +36,7 @@ from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSW
 from tidegate.errors import DecodeError, StreamCorrupt, UnknownEvent, unexpected
 from tidegate.remedy import JUDGE, REFILL, REPORT
 from tidegate.schema.model.columns import TableVersion, was_there
+from tidegate.segments.answers import Answers
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 
@@ -188,8 +189,9 @@ def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) 
     events = index.events
     rolled_back = (events[:, K.BITS] & UNDONE) != 0
     fates[rolled_back] = FATE_OF_RULE["rolled back"]
-    passed = passed_over(index, known.answers, fates)
-    started = answered(index, known.answers) if known.answers else None
+    answers = None if known.answers is None else Answers.of(known.answers)
+    passed = passed_over(index, answers, fates)
+    started = answered(index, answers) if answers else None
     numbers = np.flatnonzero(((events[:, K.BITS] & ROWS) != 0) & ~rolled_back & ~passed)
     contents = events[numbers, K.CONTENT]
     if len(numbers) and int(contents.min()) < 0:

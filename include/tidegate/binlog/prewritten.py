@@ -7,7 +7,7 @@ Out: which events this reading passes over, with their fates; rows of committed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from tidegate.binlog.transaction_scan import ROWS
 from tidegate.errors import SchemaMismatch
 from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.segments.answers import Answers
 
 # Versions that say anew what a table's columns are; a snapshot's reads the same rows again.
 _SAME_ROWS: Final = ("healed", "refreshed", "snapshot")
@@ -28,25 +29,23 @@ _SAME_ROWS: Final = ("healed", "refreshed", "snapshot")
 Times = npt.NDArray[np.int64]
 
 
-def passed_over(index: EventIndex, answers: Mapping[int, int] | None, fates: Fates) -> npt.NDArray[np.bool_]:
+def passed_over(index: EventIndex, answers: Answers | None, fates: Fates) -> npt.NDArray[np.bool_]:
     """Mask of the events that this reading doesn't take as rows."""
     bits = index.events[:, K.BITS]
     prepared = (bits & ROWS != 0) & (bits & K.XA_BIT != 0)
     if answers is None:
         fates[prepared & (bits & UNDONE == 0)] = FATE_OF_RULE["prewrite"]
         return np.asarray(prepared, np.bool_)
-    wanted = prepared & np.isin(index.events[:, K.COMMIT_TS], np.fromiter(answers, np.int64, len(answers)))
+    wanted = prepared & answers.among(index.events[:, K.COMMIT_TS])
     fates[~wanted] = FATE_OF_RULE["outside the window"]
     return np.asarray(~wanted, np.bool_)
 
 
-def answered(index: EventIndex, answers: Mapping[int, int]) -> Times:
+def answered(index: EventIndex, answers: Answers) -> Times:
     """The commit_ts of each event as it was; from here on the index has that of its answer."""
     started = index.events[:, K.COMMIT_TS].copy()
-    starts = np.sort(np.fromiter(answers, np.int64, len(answers)))
-    stamps = np.array([answers[start] for start in starts.tolist()], np.int64)
-    at = np.minimum(np.searchsorted(starts, started), len(starts) - 1)
-    index.events[:, K.COMMIT_TS] = np.where(starts[at] == started, stamps[at], started)
+    inside = answers.among(started)
+    index.events[inside, K.COMMIT_TS] = answers.stamps_of(started[inside])
     return started
 
 

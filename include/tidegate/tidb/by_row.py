@@ -26,9 +26,9 @@ from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
 from tidegate.limits import TIDB_DECODE_ROWS
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.answers import Answers
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment
-from tidegate.tidb.answers import Answers
 from tidegate.tidb.columns import Cell, Converter
 from tidegate.tidb.definitions import ids_of, info_of
 from tidegate.tidb.double_writes import changes_of

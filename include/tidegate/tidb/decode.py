@@ -24,9 +24,9 @@ from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
 from tidegate.limits import TIDB_PIECE_BYTES, TIDB_PIECE_CELLS_BYTES
 from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.answers import Answers
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, TableChanges
 from tidegate.segments.segment import Segment
-from tidegate.tidb.answers import Answers
 from tidegate.tidb.batch import decode_records
 from tidegate.tidb.by_row import Decoding, Name, Reading
 from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants

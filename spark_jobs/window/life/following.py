@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.pairing.clusters import check_clusters
+from spark_jobs.window.life.clusters import check_clusters
 from spark_jobs.window.standing.facts import has_silver
 from spark_jobs.window.standing.standings import after, hold, hold_for_error, meet, note
 from spark_jobs.window.waves.shards import is_left_out, leave_out

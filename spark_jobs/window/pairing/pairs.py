@@ -32,9 +32,9 @@ from tidegate.lake.bronze.index import read_segments
 from tidegate.lake.bronze.lookback import lookback, naming
 from tidegate.limits import TIDB_KEPT_BYTES_MAX
 from tidegate.remedy import REPORT
+from tidegate.segments.answers import Answers
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
-from tidegate.tidb.answers import Answers
 from tidegate.tidb.summary import DdlBinlog, Summary, each_once, summary_of
 
 Place = tuple[str, int]

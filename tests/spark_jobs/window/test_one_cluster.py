@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.apply_steps.plan_window import next_window
-from spark_jobs.window.pairing.clusters import check_one_cluster
+from spark_jobs.window.life.clusters import check_one_cluster
 from tidegate import config
 from tidegate.errors import StreamCorrupt
 

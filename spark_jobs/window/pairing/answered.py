@@ -21,6 +21,7 @@ from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze.index import read_segments
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segment_kinds import prewrites_of
+from tidegate.segments.answers import Answers
 from tidegate.segments.prewrites import Pending, Prewrite, PrewriteAnswer, Prewrites, within_segment
 from tidegate.segments.window import SegmentRef
 from tidegate.standing.causes import Cause
@@ -168,7 +169,7 @@ def segments_of(
             continue
         for place in places:
             answers.setdefault(place, {})[prewrite.start_ts] = prewrite.answer_ts
-    return [PrewrittenSegment(here[place], answers[place]) for place in sorted(answers)], lost
+    return [PrewrittenSegment(here[place], Answers.of(answers[place])) for place in sorted(answers)], lost
 
 
 def release_decided(app: Application) -> None:

@@ -1,15 +1,10 @@
-"""Rows of TiDB's transactions committed by this window: their tables take part in it.
+"""TiDB's rows committed in a window: each row of a Pump waits for its own commit.
 
-In:  the window's pairs of prewrites and commits (window/pairing/pairs.py), schema_history with this
-     window's DDL.
+In:  the window's pairs of prewrites and commits (pairs.py), schema_history with this window's DDL:
+     rows name ids of tables, and only the replay knows an id's table at a commit_ts.
 Out: Committed: segments and the commit_ts of their rows; their tables in window.tables; a ledger
      entry of each segment with nothing for any of them. Tables are held if a commit without its
      rows may have changed them, or one that comes when the cut has passed it.
-
-It comes behind the replay of DDL: rows name ids of tables, and only the replay knows an id's table
-at a commit_ts. And behind the waves of snapshots: where one lets a table begin below the window,
-commits since then are taken again. Shards left out of the window then stay so: the rows come with
-their snapshot.
 """
 
 from __future__ import annotations
@@ -41,7 +36,7 @@ _NOT_ASKED_FOR = "table not asked for"
 Name = tuple[str, str]
 
 
-def take_committed(app: Application, window: Window, paired: Iterable[Pairs]) -> Committed:
+def committed_rows(app: Application, window: Window, paired: Iterable[Pairs]) -> Committed:
     """Raises StreamCorrupt, UnknownEvent."""
     clusters = {pairs.owner: pairs for pairs in paired}
     names_of: dict[str, dict[Place, set[Name]]] = {}
