@@ -60,8 +60,8 @@ wheel: environment ## the package and the versions it was tested with: .tidegate
 bench: environment jars ## the benchmarks, each beside its peers: .tidegate/bench/report.md (QUICK=1: under ten minutes)
 	@$(BIN)/python -m benchmarks --sizes $(if $(QUICK),quick,formal) $(if $(ONLY),--only $(ONLY))
 
-soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 SOURCES=4 READERS=1; HOSTILE=1: composed DDL, sessions' variables, edits of the pipeline file, other writers)
-	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(SOURCES),--sources $(SOURCES)) $(if $(READERS),--readers) $(if $(HOSTILE),--hostile)
+soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 SOURCES=4 READERS=1; HOSTILE=1: composed DDL, sessions' variables, edits of the pipeline file, other writers; MODES=1: every mode of silver)
+	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(SOURCES),--sources $(SOURCES)) $(if $(READERS),--readers) $(if $(HOSTILE),--hostile) $(if $(MODES),--modes)
 
 size: environment jars ## a database that holds much is snapshotted by itself, under load and faults, and repaired (ROWS=10000000 BAG=1000000 SMALL=500 FLAVOUR=mysql9 SEED=7 FOLDER=/disk/size)
 	@$(BIN)/python -m tests.size $(if $(ROWS),--rows $(ROWS)) $(if $(BAG),--bag $(BAG)) $(if $(SMALL),--small $(SMALL)) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(FOLDER),--folder $(FOLDER))
@@ -73,7 +73,7 @@ topology: environment ## Airflow on Postgres and Celery, a Spark cluster, an S3 
 	@$(BIN)/python -m tests.topology $(if $(ONLY),--only $(ONLY))
 
 replay: environment jars ## MariaDB's own test files on a real server, then: is silver equal? (FILES=30 SEED=7 FLAVOUR=mysql9 ONLY=gcol READERS=1; HOSTILE=1: kills, other writers, edits of the pipeline file)
-	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)') $(if $(READERS),--readers) $(if $(HOSTILE),--hostile)
+	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)') $(if $(READERS),--readers) $(if $(HOSTILE),--hostile) $(if $(MODES),--modes)
 
 model: environment ## every state of the protocols of capture's start, joining, release and two applies, and what each rule is good for
 	@$(BIN)/python -m tests.model

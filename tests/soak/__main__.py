@@ -3,6 +3,7 @@
 In:  --faults, --seed (a random one when empty), --flavour mariadb|mysql9, --apply-every, --settle-every; --sources: of
      several servers, whose flavours are either in turn, the shards of a table flow together (shards/). --hostile:
      rounds of whatever a server takes, beside edits of the pipeline file, other writers of silver and kills (hostile/).
+     --modes: forty tables in every mode of silver, against an independent reader of the log (modes/).
 Out: on stdout one line, `soak: n faults, T transactions, 0 lost, 0 doubled, 0 wrong`, exit code 0; else what is wrong,
      how to replay it, and exit code 1. All state is in a temporary folder, removed when all was well, else named.
 """
@@ -22,6 +23,8 @@ from pathlib import Path
 from tests.soak import faults
 from tests.soak.hostile.plan import ROUNDS
 from tests.soak.hostile.world import HostileWorld
+from tests.soak.modes import plan as modes_plan
+from tests.soak.modes.world import ModesWorld
 from tests.soak.plan import Fault, plan
 from tests.soak.shards import faults as shards_faults
 from tests.soak.shards import plan as shards_plan
@@ -45,7 +48,10 @@ class Soak:
         world: World | ShardWorld
         if given.hostile:
             return self._hostile()
-        if given.sources == 1:
+        if given.modes:
+            world = ModesWorld(self.folder, given.seed, given.flavour, disturbs_apply=given.disturb_applies)
+            faults_of = plan(given.seed, given.faults, modes_plan.KINDS)
+        elif given.sources == 1:
             world = World(self.folder, given.seed, given.flavour, disturbs_apply=given.disturb_applies)
             faults_of = plan(given.seed, given.faults)
         else:
@@ -119,6 +125,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--sources", type=int, default=1, choices=range(1, 9), help="servers")
     parser.add_argument("--hostile", action="store_true", help="rounds of composed DDL, settings and kills (hostile/)")
+    parser.add_argument("--modes", action="store_true", help="a table of each kind in every mode of silver (modes/)")
     parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
     parser.add_argument("--apply-every", type=int, help="faults between comparisons of silver; 100, of servers 25")
     parser.add_argument("--only-compare", dest="disturb_applies", action="store_false", help="no apply but to compare")
@@ -127,6 +134,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
     given = parser.parse_args()
+    if given.modes and (given.hostile or given.sources > 1):
+        parser.error("a soak of all modes has one source, and no hostile rounds")
     if given.hostile and given.sources > 1:
         parser.error("a hostile run has one source: without HOSTILE=1 a run of several has other writers and restores")
     given.apply_every = given.apply_every or (100 if given.sources == 1 else 25)
@@ -151,7 +160,7 @@ def main() -> int:
         print(f"{type(error).__name__}: {error}")
         print(f"after {soak.done} faults, see faults.log and the other logs in {folder}")
         same = f"FAULTS={given.faults} SEED={given.seed} FLAVOUR={given.flavour} SOURCES={given.sources}"
-        print(f"again: make soak {same}{' HOSTILE=1' if given.hostile else ''}")
+        print(f"again: make soak {same}{' HOSTILE=1' if given.hostile else ''}{' MODES=1' if given.modes else ''}")
         print(soak.line())
         return 1
     code = int(given.readers and _read(folder) > 0)

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tests.soak import lake_faults, silver_faults, table_faults
+from tests.soak.capturing import Capture
 from tests.soak.plan import Fault
+from tests.soak.source import DATABASE
 from tests.soak.witness import Wrong
-from tests.soak.world import Capture, World
+from tests.soak.world import World
 from tests.support.fault_proxy import FaultProxy, Way
 from tests.support.nursery import TERMINAL, TRANSIENT
 from tidegate.tables import SEGMENTS
@@ -71,6 +73,12 @@ def kill(world: World, after: float) -> None:
 def snapshot(world: World, seconds: float) -> None:
     """A table that changes is read again while everything else goes on."""
     world.shots.begin()
+    time.sleep(seconds)
+
+
+def read_table(world: World, table: str, seconds: float) -> None:
+    """Its rows are read again in place, as a person may ask for."""
+    world.shots.begin(f"{DATABASE}.{table}")
     time.sleep(seconds)
 
 
@@ -222,7 +230,7 @@ _KINDS: Final[dict[str, Callable[..., None]]] = (
                 restart_source,
                 crash_source,
             ),
-            *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column, snapshot, kill_reader),
+            *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column, snapshot, read_table, kill_reader),
         )
     }
 )

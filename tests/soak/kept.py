@@ -41,8 +41,9 @@ class Causes(NamedTuple):
 class Kept:
     """excluded: the tables that the file leaves out now."""
 
-    def __init__(self, file: Path, head: str) -> None:
-        self._file, self._head = file, head
+    def __init__(self, file: Path, head: str, rules: str = "") -> None:
+        """rules: more keys of `tables`, each behind a comma."""
+        self._file, self._head, self._rules = file, head, rules
         self.excluded: tuple[str, ...] = ()
         self._causes: dict[str, set[str]] = defaultdict(set)
         self._explained: list[tuple[str, str]] = []
@@ -57,7 +58,7 @@ class Kept:
             self.explain(name, "left")
         self.excluded = excluded
         beside = self._file.with_suffix(".new")
-        beside.write_text(f"{self._head}tables: {{include: {include}, exclude: {left_out}}}\n")
+        beside.write_text(f"{self._head}tables: {{include: {include}, exclude: {left_out}{self._rules}}}\n")
         beside.replace(self._file)
 
     def explain(self, table: str, cause: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any, Final
 
 import pymysql
@@ -54,7 +55,7 @@ class Sessions(Writing):
         try:
             cursor.execute("BEGIN")
             cursor.execute("INSERT INTO notes (t) VALUES (REPEAT(%s, 16384))", (f"{self._burst:032d}",))
-            cursor.execute("DELETE FROM notes WHERE LENGTH(t) > 100000 AND id < LAST_INSERT_ID() - 4")
+            cursor.execute("DELETE FROM notes WHERE LENGTH(t) > 100000 AND id + 4 < LAST_INSERT_ID()")
             cursor.execute("INSERT INTO txns VALUES (%s, %s)", (BURST_SESSION, self._burst))
             cursor.execute("COMMIT")
         except pymysql.err.MySQLError as error:
@@ -94,7 +95,8 @@ class Sessions(Writing):
 
     def change(self, cursor: Any, rng: random.Random) -> None:
         """One of those of which a transaction has some."""
-        rng.choice((_keyed, _keyed, _pairs, _bag, _notes))(cursor, rng, self.columns)
+        kind = rng.choice(("keyed", "keyed", "pairs", "bag", "notes"))
+        CHANGES[kind](cursor, rng, kind, self.columns[kind])
 
 
 def _added(rng: random.Random, columns: list[str]) -> str:
@@ -102,52 +104,61 @@ def _added(rng: random.Random, columns: list[str]) -> str:
     return "" if not columns or rng.random() < 0.5 else f", {rng.choice(columns)} = {rng.randint(0, 99)}"
 
 
-def _keyed(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+def _keyed(cursor: Any, rng: random.Random, table: str, columns: list[str]) -> None:
     """Inserts, updates, deletes and changes of an integer key."""
     id_, kind = rng.randrange(_ROWS_KEPT), rng.random()
     if kind < 0.45:
         text = rng.choice(["ä€😀", "x" * 200, "", "it's"])
         cursor.execute(
-            "REPLACE INTO keyed (id, a, b, at) VALUES (%s, %s, %s, NOW(6))", (id_, text, rng.randrange(1000))
+            f"REPLACE INTO {table} (id, a, b, at) VALUES (%s, %s, %s, NOW(6))", (id_, text, rng.randrange(1000))
         )
     elif kind < 0.75:
-        cursor.execute(f"UPDATE keyed SET b = b + 1{_added(rng, columns['keyed'])} WHERE id = %s", (id_,))
+        cursor.execute(f"UPDATE {table} SET b = b + 1{_added(rng, columns)} WHERE id = %s", (id_,))
     elif kind < 0.9:
-        cursor.execute("UPDATE keyed SET id = %s WHERE id = %s", (rng.randrange(_ROWS_KEPT), id_))
+        cursor.execute(f"UPDATE {table} SET id = %s WHERE id = %s", (rng.randrange(_ROWS_KEPT), id_))
     else:
-        cursor.execute("DELETE FROM keyed WHERE id = %s", (id_,))
+        cursor.execute(f"DELETE FROM {table} WHERE id = %s", (id_,))
 
 
-def _pairs(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+def _pairs(cursor: Any, rng: random.Random, table: str, columns: list[str]) -> None:
     """The same on a key of two columns, several rows at a time."""
     name, kind = f"k{rng.randrange(30)}", rng.random()
     if kind < 0.5:
         rows = [(name, rng.randrange(20), f"{rng.uniform(-1e9, 1e9):.4f}") for _ in range(4)]
-        cursor.executemany("INSERT IGNORE INTO pairs (k, n, v) VALUES (%s, %s, %s)", rows)
+        cursor.executemany(f"INSERT IGNORE INTO {table} (k, n, v) VALUES (%s, %s, %s)", rows)
     elif kind < 0.8:
-        cursor.execute(f"UPDATE pairs SET v = v * -1{_added(rng, columns['pairs'])} WHERE k = %s", (name,))
+        cursor.execute(f"UPDATE {table} SET v = v * -1{_added(rng, columns)} WHERE k = %s", (name,))
     elif kind < 0.9:
-        cursor.execute("UPDATE pairs SET n = n + 20 WHERE k = %s ORDER BY n DESC LIMIT 2", (name,))
+        cursor.execute(f"UPDATE {table} SET n = n + 20 WHERE k = %s ORDER BY n DESC LIMIT 2", (name,))
     else:
-        cursor.execute("DELETE FROM pairs WHERE k = %s AND (n > 60 OR n < %s)", (name, rng.randrange(10)))
+        cursor.execute(f"DELETE FROM {table} WHERE k = %s AND (n > 60 OR n < %s)", (name, rng.randrange(10)))
 
 
-def _bag(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+def _bag(cursor: Any, rng: random.Random, table: str, columns: list[str]) -> None:
     """A table without a key, with rows that are equal."""
     value, kind = rng.randrange(20), rng.random()
     if kind < 0.5:
-        cursor.execute("INSERT INTO bag (a, b) VALUES (%s, 'same'), (%s, 'same')", (value, value))
+        cursor.execute(f"INSERT INTO {table} (a, b) VALUES (%s, 'same'), (%s, 'same')", (value, value))
     elif kind < 0.6:
-        cursor.execute(f"UPDATE bag SET b = 'other'{_added(rng, columns['bag'])} WHERE a = %s LIMIT 2", (value,))
+        cursor.execute(f"UPDATE {table} SET b = 'other'{_added(rng, columns)} WHERE a = %s LIMIT 2", (value,))
     else:
-        cursor.execute("DELETE FROM bag WHERE a = %s LIMIT 3", (value,))
+        cursor.execute(f"DELETE FROM {table} WHERE a = %s LIMIT 3", (value,))
 
 
-def _notes(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+def _notes(cursor: Any, rng: random.Random, table: str, columns: list[str]) -> None:
     """Texts of some kB, of which the oldest go."""
     if rng.random() < 0.6:
         cursor.execute(
-            "INSERT INTO notes (t) VALUES (REPEAT(%s, %s))", (rng.choice(["text ", "Ж"]), rng.randrange(800))
+            f"INSERT INTO {table} (t) VALUES (REPEAT(%s, %s))", (rng.choice(["text ", "Ж"]), rng.randrange(800))
         )
     else:
-        cursor.execute("DELETE FROM notes ORDER BY id LIMIT 2")
+        cursor.execute(f"DELETE FROM {table} ORDER BY id LIMIT 2")
+
+
+# By the kind of a table's rows: a cursor, chance, the table, the columns that were added to it.
+CHANGES: Final[dict[str, Callable[[Any, random.Random, str, list[str]], None]]] = {
+    "keyed": _keyed,
+    "pairs": _pairs,
+    "bag": _bag,
+    "notes": _notes,
+}

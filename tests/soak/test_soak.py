@@ -14,6 +14,7 @@ import pytest
 from tests.soak.hostile.people import People
 from tests.soak.hostile.plan import ROUNDS
 from tests.soak.hostile.world import HostileWorld
+from tests.soak.modes import plan as modes_plan
 from tests.soak.plan import KINDS, plan
 from tests.soak.shards import faults as shards_faults
 from tests.soak.shards import plan as shards_plan
@@ -34,6 +35,7 @@ def test_a_plan_follows_from_its_seed_and_a_longer_one_begins_with_a_shorter_one
     assert shards_plan.plan(7, 300, names)[:40] == shards_plan.plan(7, 40, names)
     assert {fault.kind for fault in shards_plan.plan(7, 300, names)} == shards_faults.KINDS.keys()
     assert plan(7, 300, ROUNDS)[:40] == plan(7, 40, ROUNDS)
+    assert {fault.kind for fault in plan(7, 2000, modes_plan.KINDS)} == modes_plan.KINDS.keys()
     assert all(hasattr(HostileWorld, f"_{kind}") for kind in ROUNDS)
 
 
@@ -86,6 +88,13 @@ def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equa
 @pytest.mark.skipif(not LONG, reason="four servers, captures and their first apply take minutes before the first fault")
 def test_random_faults_of_four_servers_leave_their_shards_equal_and_their_money_whole() -> None:
     _soak("50", "--sources", "4")
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.long
+def test_random_faults_leave_every_mode_of_silver_as_the_log_has_it() -> None:
+    _soak(str(many(6, 100)), "--modes", "--apply-every", "6")
 
 
 @pytest.mark.server

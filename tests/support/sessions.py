@@ -69,6 +69,10 @@ class Writing:
     def resume(self) -> None:
         self._run.set()
 
+    @property
+    def is_paused(self) -> bool:
+        return not self._run.is_set()
+
     def _work(self, session: int, rng: random.Random) -> None:
         turn = 0
         while not self._over.is_set():

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.soak.capturing import Capture, until
 from tests.soak.shards.replicas import Replicas
 from tests.soak.shards.shop import MONEY, Shop
 from tests.soak.shards.turns import Turns
 from tests.soak.source import DATABASE
 from tests.soak.witness import Witness, Wrong
-from tests.soak.world import Capture, until
 from tests.support.captures import binlog_end
 from tests.support.fault_proxy import FaultProxy
 from tidegate.local.server import Server

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.soak.applies import Applies
+from tests.soak.capturing import Capture
 from tests.soak.copies import Copies
 from tests.soak.hands import Hands
 from tests.soak.peaks import Peaks
@@ -30,7 +31,7 @@ from tests.soak.shards.replicas import Replicas
 from tests.soak.shards.shop import Shard, Shop
 from tests.soak.shots import Shots
 from tests.soak.witness import Seen, Wrong
-from tests.soak.world import Capture, SilverDiffers
+from tests.soak.world import SilverDiffers
 from tests.support.nursery import Nursery
 from tests.support.whole import Whole
 from tidegate import config

@@ -16,10 +16,10 @@ import pytest
 from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, current_binlog
 from tests.support.seeds import share
 from tests.support.servers import FreshDatabase
+from tests.support.third_opinion import as_it_shows, its_value, rows_of
 from tests.unit.binlog.cases import CASES, Case
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.logs import WRITE, Dress, Table, rows_event, segment_of, transaction
-from tests.unit.binlog.third_opinion import as_it_shows, its_value, rows_of
 from tidegate.binlog.events import EventType
 from tidegate.local.server import Server
 from tidegate.schema.model.types import canonical

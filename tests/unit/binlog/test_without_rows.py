@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kit.decoding import ALL_TIME, segment
+from tests.support import third_opinion
 from tests.support.seeds import many
-from tests.unit.binlog import third_opinion
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.encoding.types import wire_type
 from tests.unit.binlog.logs import DELETE, UPDATE, WRITE, Dress, Table, described, rows_event, transaction

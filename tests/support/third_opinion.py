@@ -38,6 +38,24 @@ class _Connection:
 
 def rows_of(events: Sequence[bytes], *, flavour: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(table, row): for inserts and deletes {"values": ...}, for updates before_values and after_values."""
+    for event, row in _rows(events, flavour):
+        yield event.table, row
+
+
+def changes_of(
+    events: Sequence[bytes], *, flavour: str
+) -> Iterator[tuple[str, dict[str, Any] | None, dict[str, Any] | None]]:
+    """(table, row before, row after)."""
+    for event, row in _rows(events, flavour):
+        if isinstance(event, UpdateRowsEvent):
+            yield event.table, row["before_values"], row["after_values"]
+        elif isinstance(event, DeleteRowsEvent):
+            yield event.table, row["values"], None
+        else:
+            yield event.table, None, row["values"]
+
+
+def _rows(events: Sequence[bytes], flavour: str) -> Iterator[tuple[Any, dict[str, Any]]]:
     table_map: dict[int, Any] = {}
     for event in events:
         wrapper = BinLogPacketWrapper(
@@ -61,7 +79,7 @@ def rows_of(events: Sequence[bytes], *, flavour: str) -> Iterator[tuple[str, dic
             table_map[wrapper.event.table_id] = wrapper.event.get_table()
         elif isinstance(wrapper.event, _ROWS):
             for row in wrapper.event.rows:
-                yield wrapper.event.table, row
+                yield wrapper.event, row
 
 
 def _delta(text: str) -> dt.timedelta:
