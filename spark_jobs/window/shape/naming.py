@@ -31,12 +31,19 @@ def check_clash(names: Names, version: TableVersion) -> None:
 
 
 def check_same_names(shape: SilverShape, names: Names, versions: Iterable[TableVersion], state: TableState) -> None:
-    """Raise SchemaMismatch where silver has another name of a column in these versions."""
+    """Raise SchemaMismatch where silver has another name of a column in these versions. A column that comes with them
+    gets its name by the rules of now.
+    """
     own = renamed_in(state)
     if not state.created or own == names:
         return
+    has = {str(field["name"]).lower() for field in state.schema["fields"]}
     known = {column.name.lower(): silver_column(column.name) for version in versions for column in version.columns}
-    other = sorted(name for name, plain in known.items() if own.get(name, plain) != names.get(name, plain))
+    other = sorted(
+        name
+        for name, plain in known.items()
+        if (named := own.get(name, plain)) != names.get(name, plain) and named.lower() in has
+    )
     if other:
         of = ", ".join(other)
         raise SchemaMismatch(

@@ -262,6 +262,27 @@ def test_a_changed_rule_holds_a_table_until_it_is_rebuilt(made: tuple[Server, st
     assert [name for name in fields(road, database, "t") if not name.startswith("_tg_")] == ["id", "a", "b"]
 
 
+def test_a_column_that_comes_with_its_rule_has_its_name_at_once(made: tuple[Server, str, SparkSession, Path]) -> None:
+    mariadb, database, spark, tmp_path = made
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", history: ['{database}.h'], renames: []")
+    road.capture()
+    for name in "th":
+        run(mariadb, database, f"CREATE TABLE {name} (id INT PRIMARY KEY, a INT)\nINSERT INTO {name} VALUES (1, 10)")
+    road.capture()
+    assert not held(road.apply(spark))
+    rule = f"{{match: '{database}.*', columns: {{later: due}}}}"
+    road.file.write_text(road.text.replace("renames: []", f"renames: [{rule}]"))
+    road.pipeline = config.load(road.file)
+    for name in "th":
+        added = f"ALTER TABLE {name} ADD COLUMN later INT DEFAULT 3"
+        run(mariadb, database, f"{added}\nINSERT INTO {name} VALUES (2, 20, 5)")
+    road.capture()
+    assert not held(road.apply(spark))
+    road.assert_equal()
+    for name in "th":
+        assert silver_of(road, f"{database}.{name}", "id, a, due") == [(1, 10, 3), (2, 20, 5)]
+
+
 def test_a_changed_rule_is_said_before_it_holds_a_table(made: tuple[Server, str, SparkSession, Path]) -> None:
     mariadb, database, spark, tmp_path = made
     road = renaming(mariadb, tmp_path, database, f"{{match: '{database}.t', columns: {{a: b, gone: x}}}}")
