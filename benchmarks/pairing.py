@@ -22,7 +22,7 @@ from tests.kit.tidb import encode
 from tests.kit.tidb.road import Fed, lake_with
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write
-from tidegate.tidb.payload import BinlogType, Mutation, binlog_of, fake_payload
+from tidegate.tidb.records.payload import BinlogType, Mutation, binlog_of, fake_payload
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _FIRST_TS: Final = 1 << 40

@@ -23,12 +23,12 @@ from tests.kit.tidb.described import NAME, TABLE, Col, Rows, segment, table, ver
 from tidegate.binlog.row_images import row_images
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE
 from tidegate.segments.result import CommitSpan, Known
-from tidegate.tidb.cells import Moment, packed
-from tidegate.tidb.decode import decode_in_pieces
+from tidegate.tidb.codec.protobuf import written_varint
 from tidegate.tidb.jobs import Tp
-from tidegate.tidb.payload import BinlogType, Mutation
-from tidegate.tidb.protobuf import written_varint
-from tidegate.tidb.summary import summary_of
+from tidegate.tidb.records.payload import BinlogType, Mutation
+from tidegate.tidb.rows.decode import decode_in_pieces
+from tidegate.tidb.rows.summary import summary_of
+from tidegate.tidb.values.cells import Moment, packed
 
 _SEGMENT_BYTES: Final = 8 << 20
 _TEXT = Col(Tp.VARCHAR, length=255, charset="utf8mb4")

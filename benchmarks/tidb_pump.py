@@ -25,8 +25,8 @@ from tests.kit.tidb import encode
 from tidegate.pump.door import Door
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write
-from tidegate.tidb.payload import BinlogType, binlog_of
-from tidegate.tidb.protobuf import bytes_field, number_field
+from tidegate.tidb.codec.protobuf import bytes_field, number_field
+from tidegate.tidb.records.payload import BinlogType, binlog_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _WRITERS: Final = 64

@@ -25,7 +25,7 @@ from tidegate.segments.segment import WHOLE_KINDS, Segment
 from tidegate.tables import SegmentKind
 from tidegate.ticdc import decode as ticdc
 from tidegate.ticdc import statements
-from tidegate.tidb import decode as tidb
+from tidegate.tidb.rows import decode as tidb
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ from tidegate.segments.images import ImageFeed, LoggedImages
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
 from tidegate.ticdc import images as ticdc
-from tidegate.tidb import images as tidb
+from tidegate.tidb.rows import images as tidb
 
 Name = tuple[str, str]
 _NO_CELL: Final = -1  # the values are canonical already: nothing is read by a kind of cell

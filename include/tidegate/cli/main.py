@@ -79,11 +79,6 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "decode": ("tidegate.cli.decode", "decode", "Print binlog files as NDJSON, one line per row change."),
     "vlog": ("tidegate.cli.vlog", "app", "List, check and show the files of a value log."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),
-    "tidb-replay": (
-        "tidegate.cli.tidb_replay",
-        "tidb_replay",
-        "Replay recorded TiDB binlogs; print the tables as JSON.",
-    ),
 }
 
 # People wait for these and run them again and again.

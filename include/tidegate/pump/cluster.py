@@ -27,8 +27,8 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.pump.at_timestamp import seen_at
 from tidegate.remedy import REPORT
 from tidegate.tidb.jobs import Job
-from tidegate.tidb.live_tables import fold
-from tidegate.tidb.mvcc import fate
+from tidegate.tidb.records.mvcc import fate
+from tidegate.tidb.tables.live_tables import fold
 
 _FOREVER: Final = (1 << 63) - 1
 _TABLE_KEY_BYTES: Final = 9  # t and the table's id (tidb/pkg/tablecodec)

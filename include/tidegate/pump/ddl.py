@@ -22,8 +22,8 @@ from typing import Final, Protocol
 from tidegate.errors import TidegateError
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS
 from tidegate.pump.aside import Aside
-from tidegate.tidb.payload import Binlog, BinlogType, job_payload, tables_payload
-from tidegate.tidb.summary import moves_sequence
+from tidegate.tidb.records.payload import Binlog, BinlogType, job_payload, tables_payload
+from tidegate.tidb.rows.summary import moves_sequence
 
 log = logging.getLogger(__name__)
 

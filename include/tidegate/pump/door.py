@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.limits import PUMP_KEY_BYTES_MAX, TIMESTAMP_AHEAD_SECONDS_MAX
-from tidegate.tidb.payload import NOTES, Binlog
+from tidegate.tidb.records.payload import NOTES, Binlog
 
 
 class Door:

@@ -20,7 +20,7 @@ from tidegate.mysql.paste import account_of
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
 from tidegate.pump.node import SERVING, Node, NodeState, key_of
-from tidegate.tidb.live_tables import LiveTables
+from tidegate.tidb.tables.live_tables import LiveTables
 
 _NO_KEY = b"t"  # of no row: TiDB answers that it has nothing
 

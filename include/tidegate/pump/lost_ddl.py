@@ -26,8 +26,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.pump.cluster import finished_ts
 from tidegate.pump.ddl import Jobs
 from tidegate.tables import SegmentFlag
-from tidegate.tidb.pairing import ROLLED_BACK, UnansweredPrewrite
-from tidegate.tidb.summary import summary_of
+from tidegate.tidb.records.pairing import ROLLED_BACK, UnansweredPrewrite
+from tidegate.tidb.rows.summary import summary_of
 
 log = logging.getLogger(__name__)
 

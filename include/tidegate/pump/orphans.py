@@ -35,8 +35,8 @@ from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import SourceUnavailable, TidegateError
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX, PUMP_WORD_SECONDS
 from tidegate.pump.aside import Aside
-from tidegate.tidb.mvcc import NOTHING
-from tidegate.tidb.pairing import ROLLED_BACK, Pairing, UnansweredPrewrite
+from tidegate.tidb.records.mvcc import NOTHING
+from tidegate.tidb.records.pairing import ROLLED_BACK, Pairing, UnansweredPrewrite
 
 log = logging.getLogger(__name__)
 

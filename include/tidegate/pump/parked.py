@@ -25,8 +25,8 @@ from tidegate.lake.prewrites import PUMPS_ID, by_policy, of_pump, record, unsett
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.segments.prewrites import Prewrite
-from tidegate.tidb import pairing
-from tidegate.tidb.pairing import ROLLED_BACK
+from tidegate.tidb.records import pairing
+from tidegate.tidb.records.pairing import ROLLED_BACK
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import PUMP_PULL_SECONDS
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentKind
-from tidegate.tidb.enclosed import payloads_of
-from tidegate.tidb.pairing import Pairing
-from tidegate.tidb.payload import binlog_of, committed_payload, fake_payload
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.pairing import Pairing
+from tidegate.tidb.records.payload import binlog_of, committed_payload, fake_payload
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ value log has it twice or once. Whatever runs together is one segment and one sy
 nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for beside the stream
 (aside.py).
 
-resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). A prewrite without an
+resolved_ts is what pairing says of this Pump's own stream (tidb/records/pairing.py). A prewrite without an
 answer at the beginning of a run is found again in the segments that may hold it: those with a
 timestamp at or above resolved_ts.
 
@@ -42,9 +42,9 @@ from tidegate.pump.registration import Registration
 from tidegate.pump.server import PumpServer, Write
 from tidegate.segments.segment import Segment
 from tidegate.tables import TABLES_BY_ID, SegmentFlag, SegmentKind
-from tidegate.tidb.enclosed import LENGTH_BYTES, joined, payloads_of
-from tidegate.tidb.pairing import Pairing
-from tidegate.tidb.payload import NOTES, Binlog, BinlogType, answer_payload, binlog_of, fake_payload
+from tidegate.tidb.records.enclosed import LENGTH_BYTES, joined, payloads_of
+from tidegate.tidb.records.pairing import Pairing
+from tidegate.tidb.records.payload import NOTES, Binlog, BinlogType, answer_payload, binlog_of, fake_payload
 
 log = logging.getLogger(__name__)
 

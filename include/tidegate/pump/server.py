@@ -36,7 +36,7 @@ from tidegate.limits import (
 )
 from tidegate.pump.door import Door
 from tidegate.pump.pulled import Pulled
-from tidegate.tidb.payload import (
+from tidegate.tidb.records.payload import (
     Binlog,
     BinlogType,
     binlog_of,

@@ -1,4 +1,4 @@
-"""TiDB's binlog: bytes into values, prewrites paired with their answers, and tables replayed from them.
+"""TiDB's binlog: bytes into values, prewrites paired with their answers, tables by their DDL jobs.
 
 In:  payloads of WriteBinlog as TiDB sends them, in order of arrival; DDL jobs as TiDB's history has them.
 Out: transactions in order of commit_ts, their changes, and how far the source is resolved. No socket and no lake here.

@@ -29,7 +29,7 @@ from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place as HeldPlace
 from tidegate.table_names import Physical
 from tidegate.tidb.jobs import id_in
-from tidegate.tidb.live_tables import VersionKind
+from tidegate.tidb.tables.live_tables import VersionKind
 
 _NOT_ASKED_FOR = "table not asked for"
 

@@ -21,10 +21,10 @@ from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
 from tidegate.tidb.jobs import Job, id_in
-from tidegate.tidb.live_tables import LiveTables, TableChange, VersionKind
-from tidegate.tidb.summary import moves_sequence
+from tidegate.tidb.rows.summary import moves_sequence
+from tidegate.tidb.tables.definitions import Stands, ids_of, live_tables, versions_of
+from tidegate.tidb.tables.live_tables import LiveTables, TableChange, VersionKind
 
 _FOREVER: Final = (1 << 63) - 1
 

@@ -35,7 +35,7 @@ from tidegate.remedy import REPORT
 from tidegate.segments.answers import Answers
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
-from tidegate.tidb.summary import DdlBinlog, Summary, each_once, summary_of
+from tidegate.tidb.rows.summary import DdlBinlog, Summary, each_once, summary_of
 
 Place = tuple[str, int]
 _FOREVER: Final = (1 << 63) - 1

@@ -18,7 +18,7 @@ from tests.support.changefeed_world import ChangefeedWorld
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import StrayValueLog
-from tidegate.tidb.payload import BinlogType
+from tidegate.tidb.records.payload import BinlogType
 
 
 def _captured(folder: Path) -> Counter:

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from tests.kit.changelogs import changes_of, played, silver_rows
 from tests.kit.tidb.pumps import apply_upto, tidb_with_pumps
+from tests.kit.tidb.replay.command import recorded_tables
 from tests.kit.tidb.road import applied, lake_with, segments_of
 from tests.kit.tidb.server import MISSING, PROGRAM
 from tests.support.driver import killed
 from tidegate.changelog.table import ROW_OPS
-from tidegate.cli.tidb_replay import recorded_tables
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentKind

@@ -23,8 +23,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
 from tidegate.standing.causes import Cause
 from tidegate.tables import EVERY_TABLE, SegmentFlag
-from tidegate.tidb.enclosed import payloads_of
-from tidegate.tidb.payload import BinlogType, binlog_of
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.payload import BinlogType, binlog_of
 
 BANK = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "p04_bank"
 

@@ -22,6 +22,7 @@ from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.kit.tidb.pumps import NAMES, Pumps, tidb_with_pumps
+from tests.kit.tidb.replay.catalog import Catalog
 from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tests.support.captures import bronze_segments
 from tests.support.readers import by_polars
@@ -31,11 +32,10 @@ from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
-from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.jobs import Job
-from tidegate.tidb.pairing import Pairing
-from tidegate.tidb.payload import Binlog, binlog_of
-from tidegate.tidb.replay.catalog import Catalog
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.pairing import Pairing
+from tidegate.tidb.records.payload import Binlog, binlog_of
 
 pytestmark = [
     *(pytest.mark.server, pytest.mark.long),

@@ -23,9 +23,9 @@ from tidegate.lake.files import LakeFiles
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.pump.parked import Parked
-from tidegate.tidb.enclosed import payloads_of
-from tidegate.tidb.mvcc import NOTHING
-from tidegate.tidb.payload import BinlogType, binlog_of
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.mvcc import NOTHING
+from tidegate.tidb.records.payload import BinlogType, binlog_of
 
 QUERY = b"alter table t add column a int"
 

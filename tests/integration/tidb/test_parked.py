@@ -19,10 +19,10 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.questions import NewQuestions
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.parked import Parked
-from tidegate.tidb.enclosed import payloads_of
-from tidegate.tidb.mvcc import NOTHING
-from tidegate.tidb.pairing import UnansweredPrewrite
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.mvcc import NOTHING
+from tidegate.tidb.records.pairing import UnansweredPrewrite
+from tidegate.tidb.records.payload import Binlog, BinlogType, binlog_of
 
 SECOND = 1000 << 18
 BEGAN, CAME = 100 * SECOND, 150 * SECOND

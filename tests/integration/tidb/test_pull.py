@@ -12,7 +12,7 @@ import pytest
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import Client, Counter, pump_run, running
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
+from tidegate.tidb.records.payload import Binlog, BinlogType, binlog_of
 
 SECOND = 1000 << 18
 LAST = 900 * SECOND

@@ -14,6 +14,7 @@ import pytest
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
+from tests.kit.tidb.replay.recording import Recording
 from tests.support.captures import landed_segments, wait_for_bronze
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
@@ -28,10 +29,9 @@ from tidegate.pump.opened import pump_run as opened_run
 from tidegate.pump.server import PumpServer, PumpServerSettings, Write
 from tidegate.segments.segment import NO_SERVER, Segment
 from tidegate.tables import SegmentKind
-from tidegate.tidb.enclosed import payloads_of
-from tidegate.tidb.pairing import ROLLED_BACK
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of, fake_payload
-from tidegate.tidb.recording import Recording
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.pairing import ROLLED_BACK
+from tidegate.tidb.records.payload import Binlog, BinlogType, binlog_of, fake_payload
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
 PREWRITE, COMMIT = BinlogType.PREWRITE, BinlogType.COMMIT

@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import Client, Counter, Jobs, pump_run, running, until
 from tests.support.captures import landed_segments
-from tidegate.tidb.enclosed import payloads_of
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
+from tidegate.tidb.records.enclosed import payloads_of
+from tidegate.tidb.records.payload import Binlog, BinlogType, binlog_of
 
 SECOND = 1000 << 18
 DDL = 100 * SECOND

@@ -12,7 +12,7 @@ from tidegate.errors import SourceUnavailable
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import History
-from tidegate.tidb.live_tables import LiveTables
+from tidegate.tidb.tables.live_tables import LiveTables
 
 pytestmark = pytest.mark.server
 

@@ -34,7 +34,7 @@ from tidegate.pump.examination import registered_line
 from tidegate.pump.node import Node, NodeState, key_of
 from tidegate.pump.opened import may_join
 from tidegate.pump.registration import PumpAddress
-from tidegate.tidb.payload import BinlogType
+from tidegate.tidb.records.payload import BinlogType
 
 PREWRITE, COMMIT = BinlogType.PREWRITE, BinlogType.COMMIT
 KEY = "/tidb-binlog/v1/pumps/one"

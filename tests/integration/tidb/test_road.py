@@ -15,19 +15,19 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild
 from spark_jobs.session.background import BackgroundSession
+from tests.kit.tidb.replay.command import recorded_tables
 from tests.kit.tidb.road import applied, compared, lake_with, segments_of
 from tests.support.readers import by_polars
 from tests.support.seeds import LONG
 from tidegate import tables
-from tidegate.cli.tidb_replay import recorded_tables
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze.table import Bronze
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.standing.causes import Cause
 from tidegate.tables import SegmentFlag
-from tidegate.tidb.enclosed import joined, payloads_of
-from tidegate.tidb.payload import BinlogType, answer_payload, binlog_of, fake_payload
+from tidegate.tidb.records.enclosed import joined, payloads_of
+from tidegate.tidb.records.payload import BinlogType, answer_payload, binlog_of, fake_payload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

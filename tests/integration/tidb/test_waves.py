@@ -17,10 +17,10 @@ from spark_jobs.rebuild import Rebuild
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.integration.tidb.test_road import GOLDEN, behind
+from tests.kit.tidb.replay.command import recorded_tables
 from tests.kit.tidb.road import applied, compared, lake_with, segments_of
 from tests.support.readers import by_polars
 from tidegate import tables
-from tidegate.cli.tidb_replay import recorded_tables
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -33,7 +33,7 @@ from tidegate.snapshot.marks.watermark import Manifest, MarkKind
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, request
 from tidegate.snapshot.reading.table_reader import WaveOf
-from tidegate.tidb.payload import fake_payload
+from tidegate.tidb.records.payload import fake_payload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

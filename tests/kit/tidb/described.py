@@ -15,13 +15,13 @@ from typing import Any, Final
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
-from tidegate.tidb.by_row import decode_by_row
-from tidegate.tidb.decode import decode_in_pieces
-from tidegate.tidb.definitions import Stands, versions_of
-from tidegate.tidb.enclosed import joined
 from tidegate.tidb.jobs import NOT_NULL, PUBLIC, TableInfo, Tp
-from tidegate.tidb.live_tables import TableChange, VersionKind
-from tidegate.tidb.summary import Summary
+from tidegate.tidb.records.enclosed import joined
+from tidegate.tidb.rows.by_row import decode_by_row
+from tidegate.tidb.rows.decode import decode_in_pieces
+from tidegate.tidb.rows.summary import Summary
+from tidegate.tidb.tables.definitions import Stands, versions_of
+from tidegate.tidb.tables.live_tables import TableChange, VersionKind
 
 NAME: Final = ("d", "t")
 TABLE: Final = 77

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from decimal import Decimal
 
-from tidegate.tidb.datum import Json
-from tidegate.tidb.payload import BinlogType, Mutation
-from tidegate.tidb.protobuf import bytes_field, number_field, written_varint
+from tidegate.tidb.codec.datum import Json
+from tidegate.tidb.codec.protobuf import bytes_field, number_field, written_varint
+from tidegate.tidb.records.payload import BinlogType, Mutation
 
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 

@@ -27,7 +27,7 @@ from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.registration import PumpAddress, Registration
 from tidegate.pump.server import PumpServer, PumpServerSettings
 from tidegate.pump.stored import stored_in
-from tidegate.tidb.protobuf import bytes_field, fields, number_field
+from tidegate.tidb.codec.protobuf import bytes_field, fields, number_field
 
 NODE = "one"
 

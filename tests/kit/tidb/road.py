@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from tests.kit.tidb.replay.recording import Recording
 from tests.support.readers import by_polars
 from tidegate import config, tables
 from tidegate.lake.bronze.index import BronzeIndex
@@ -31,9 +32,8 @@ from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 from tidegate.segments.segment import Segment
-from tidegate.tidb.cells import float_text
-from tidegate.tidb.payload import BinlogType, binlog_of, fake_payload
-from tidegate.tidb.recording import Recording
+from tidegate.tidb.records.payload import BinlogType, binlog_of, fake_payload
+from tidegate.tidb.values.cells import float_text
 
 TEXT_OF_NO_TABLES = b"[]"
 

@@ -19,6 +19,7 @@ from spark_jobs.window.pairing.pairs import Pairs, pairs_of
 from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tests.kit.tidb import encode
+from tests.kit.tidb.replay.recording import Recording
 from tests.kit.tidb.road import Fed, Told, lake_with, reader_of
 from tests.support.seeds import share
 from tidegate.errors import StreamCorrupt
@@ -28,8 +29,7 @@ from tidegate.lake.bronze.table import Bronze
 from tidegate.pump.server import Write
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.tidb.payload import BinlogType, Mutation, binlog_of, fake_payload
-from tidegate.tidb.recording import Recording
+from tidegate.tidb.records.payload import BinlogType, Mutation, binlog_of, fake_payload
 
 CASE = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "p04_bank"
 PUMPS = ("one", "two")

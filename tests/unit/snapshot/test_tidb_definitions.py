@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.snapshot.reading.tidb_definitions import Definitions
 from tidegate.tidb.jobs import Job
-from tidegate.tidb.live_tables import fold
+from tidegate.tidb.tables.live_tables import fold
 
 CASE = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "l02_partitions"
 

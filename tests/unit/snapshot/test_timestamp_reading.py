@@ -20,7 +20,7 @@ from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.snapshot.reading.tidb_definitions import Definitions
 from tidegate.snapshot.wave_reading import is_of_table
 from tidegate.tidb.jobs import Job
-from tidegate.tidb.live_tables import fold
+from tidegate.tidb.tables.live_tables import fold
 
 CASE: Final = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "p07_charset"
 DATABASE: Final = "p07_charset_db"

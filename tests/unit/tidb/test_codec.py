@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.kit.tidb import encode
 from tidegate.errors import DecodeError, StreamCorrupt, TidegateError, UnknownEvent
-from tidegate.tidb.cells import Moment, float_text, moment, packed
-from tidegate.tidb.datum import Json, datum, datums
+from tidegate.tidb.codec.datum import Json, datum, datums
+from tidegate.tidb.codec.json_binary import json_text
+from tidegate.tidb.codec.protobuf import number_field, varint, written_varint
 from tidegate.tidb.jobs import ROWID, ColumnInfo, TableInfo, Tp
-from tidegate.tidb.json_binary import json_text
-from tidegate.tidb.payload import BinlogType, Mutation, binlog_of, fake_payload, mutations_of
-from tidegate.tidb.protobuf import number_field, varint, written_varint
-from tidegate.tidb.rows import row_change
+from tidegate.tidb.records.payload import BinlogType, Mutation, binlog_of, fake_payload, mutations_of
+from tidegate.tidb.rows.mutation import row_change
+from tidegate.tidb.values.cells import Moment, float_text, moment, packed
 
 NUMBERS = st.integers(-(2**63), 2**64 - 1)
 DECIMALS = st.builds(

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.described import DECODERS, NAME, TABLE, Col, Decode, Made, Rows, made, segment, table, versions
+from tests.kit.tidb.replay.recording import Recording
 from tidegate import tables
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
-from tidegate.tidb import images
-from tidegate.tidb.cells import Moment, packed
-from tidegate.tidb.decode import Pieces, decode_in_pieces
+from tidegate.tidb.codec.protobuf import bytes_field, number_field, written_varint
 from tidegate.tidb.jobs import INTEGERS, UNSIGNED, Job, TableInfo, Tp
-from tidegate.tidb.payload import BinlogType, Mutation, binlog_of
-from tidegate.tidb.protobuf import bytes_field, number_field, written_varint
-from tidegate.tidb.recording import Recording
+from tidegate.tidb.records.payload import BinlogType, Mutation, binlog_of
+from tidegate.tidb.rows import images
+from tidegate.tidb.rows.decode import Pieces, decode_in_pieces
+from tidegate.tidb.values.cells import Moment, packed
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
 INT = Col(Tp.LONG)
@@ -187,7 +187,7 @@ def test_a_type_of_mutation_that_is_not_known_is_an_error(decode: Decode) -> Non
 
 
 def test_a_piece_that_was_read_by_row_has_the_schema_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.tidb.decode.TIDB_PIECE_BYTES", 1)
+    monkeypatch.setattr("tidegate.tidb.rows.decode.TIDB_PIECE_BYTES", 1)
     by_row, seen = Pieces._by_row, list[int]()
     monkeypatch.setattr(Pieces, "_by_row", lambda self, mine, ledger: seen.append(1) or by_row(self, mine, ledger))
     one, other = {1: 1, 2: Decimal("1.50")}, {2: Decimal("2.50"), 1: 1}  # no TiDB names columns in two orders
@@ -202,7 +202,7 @@ def test_a_piece_that_was_read_by_row_has_the_schema_of_the_others(monkeypatch: 
 
 
 def test_a_piece_of_rows_that_name_few_of_many_columns_ends_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.tidb.decode.TIDB_PIECE_CELLS_BYTES", 8 * 300)
+    monkeypatch.setattr("tidegate.tidb.rows.decode.TIDB_PIECE_CELLS_BYTES", 8 * 300)
     info = table([INT] * 100, [0], Rows.BY_NUMBER)
     rows = [
         [inserted(encode.datum(10 * n + at), {}) for at in range(count)] for n, count in enumerate((1, 1, 1, 4, 2, 1))

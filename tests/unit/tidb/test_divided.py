@@ -10,15 +10,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tidegate.cli.tidb_replay import recorded_tables
+from tests.kit.tidb.replay.command import recorded_tables
+from tests.kit.tidb.replay.recording import Recording
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, ORDINAL
-from tidegate.tidb.decode import decode_in_pieces
-from tidegate.tidb.definitions import Stands, live_tables, versions_of
-from tidegate.tidb.enclosed import joined
-from tidegate.tidb.payload import BinlogType, binlog_of
-from tidegate.tidb.recording import Recording
+from tidegate.tidb.records.enclosed import joined
+from tidegate.tidb.records.payload import BinlogType, binlog_of
+from tidegate.tidb.rows.decode import decode_in_pieces
+from tidegate.tidb.tables.definitions import Stands, live_tables, versions_of
 
 CASE = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "l05_divided"
 NAME = ("q", "k")

@@ -15,7 +15,7 @@ from tidegate.commit_ts import compose
 from tidegate.limits import PUMP_KEY_BYTES_MAX, TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.pump.door import Door
 from tidegate.pump.etcd import Etcd, EtcdEntry, cluster_of
-from tidegate.tidb.payload import BinlogType, binlog_of, fake_payload, job_payload, tables_payload
+from tidegate.tidb.records.payload import BinlogType, binlog_of, fake_payload, job_payload, tables_payload
 
 PREWRITE, COMMIT = BinlogType.PREWRITE, BinlogType.COMMIT
 

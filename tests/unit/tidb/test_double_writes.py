@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.tidb import encode
-from tidegate.tidb.double_writes import told_once
-from tidegate.tidb.payload import Mutation
+from tidegate.tidb.records.payload import Mutation
+from tidegate.tidb.rows.double_writes import told_once
 
 INSERT, UPDATE, DELETE = Mutation.INSERT, Mutation.UPDATE, Mutation.DELETE
 ID, V, ROWID = 1, 3, -1

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.kit.tidb import encode
 from tidegate.errors import DecodeError
-from tidegate.tidb.datum import Json
-from tidegate.tidb.json_binary import json_text
-from tidegate.tidb.json_column import json_column
+from tidegate.tidb.codec.datum import Json
+from tidegate.tidb.codec.json_binary import json_text
 from tidegate.tidb.kernel import json_text as K  # noqa: N812 - a page of constants
+from tidegate.tidb.rows.json_column import json_column
 
 NUMBERS = st.one_of(
     st.integers(-(2**63), 2**64 - 1),
@@ -86,5 +86,5 @@ def test_a_value_as_deep_as_the_server_allows_is_made_without_python(monkeypatch
     tree: object = 1
     for _ in range(100):
         tree = [tree]
-    monkeypatch.setattr("tidegate.tidb.json_column._one_by_one", None)
+    monkeypatch.setattr("tidegate.tidb.rows.json_column._one_by_one", None)
     assert json_column(column([encode.json_value(tree)])).to_pylist() == ["[" * 100 + "1" + "]" * 100]

@@ -13,14 +13,14 @@ from tests.kit.tidb.described import NAME, TABLE, Col, Rows, segment, table, ver
 from tidegate.columnar.decoded import IMAGE_BEFORE
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.tables import OP
-from tidegate.tidb import decode
-from tidegate.tidb.by_row import decode_by_row
-from tidegate.tidb.decode import decode_in_pieces
-from tidegate.tidb.images import row_images
 from tidegate.tidb.jobs import Tp
 from tidegate.tidb.kernel import layout as T  # noqa: N812
-from tidegate.tidb.payload import BinlogType, Mutation
-from tidegate.tidb.walk import walk_of
+from tidegate.tidb.records.payload import BinlogType, Mutation
+from tidegate.tidb.rows import decode
+from tidegate.tidb.rows.by_row import decode_by_row
+from tidegate.tidb.rows.decode import decode_in_pieces
+from tidegate.tidb.rows.images import row_images
+from tidegate.tidb.rows.walk import walk_of
 
 INFO = table([Col(Tp.LONGLONG), Col(Tp.VARCHAR, length=40, charset="utf8mb4"), Col(Tp.LONG)], [0], Rows.BY_NUMBER)
 ANSWERS = Known(answers={100: 200, 101: 201})

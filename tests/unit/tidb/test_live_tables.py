@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.kit.tidb import encode
+from tests.kit.tidb.replay.catalog import Catalog
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
 from tidegate.tidb.jobs import REFILLING, Job
-from tidegate.tidb.live_tables import LiveTables, VersionKind
-from tidegate.tidb.payload import Mutation
-from tidegate.tidb.replay.catalog import Catalog
+from tidegate.tidb.records.payload import Mutation
+from tidegate.tidb.tables.definitions import Stands, ids_of, live_tables, versions_of
+from tidegate.tidb.tables.live_tables import LiveTables, VersionKind
 
 CASE = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "p05_ddl"
 

@@ -10,9 +10,9 @@ from tests.kit.tidb.pump_world import Fates
 from tidegate.errors import SourceUnavailable
 from tidegate.pump.cluster import safe_point_of, seconds_of
 from tidegate.pump.orphans import PumpOrphans
-from tidegate.tidb.mvcc import NOTHING
-from tidegate.tidb.pairing import ROLLED_BACK, Pairing
-from tidegate.tidb.payload import Binlog, BinlogType
+from tidegate.tidb.records.mvcc import NOTHING
+from tidegate.tidb.records.pairing import ROLLED_BACK, Pairing
+from tidegate.tidb.records.payload import Binlog, BinlogType
 
 SECOND = 1000 << 18
 NODE, AGE = "one", 100

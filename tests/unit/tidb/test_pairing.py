@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StreamCorrupt
-from tidegate.tidb.mvcc import NOTHING, fate
-from tidegate.tidb.pairing import ROLLED_BACK, Pairing
-from tidegate.tidb.payload import Binlog, BinlogType
+from tidegate.tidb.records.mvcc import NOTHING, fate
+from tidegate.tidb.records.pairing import ROLLED_BACK, Pairing
+from tidegate.tidb.records.payload import Binlog, BinlogType
 
 PREWRITE, COMMIT, ROLLBACK = BinlogType.PREWRITE, BinlogType.COMMIT, BinlogType.ROLLBACK
 
@@ -50,8 +50,6 @@ def test_the_slowest_pump_holds_resolved_ts() -> None:
     assert pairing.resolved_ts == 5
     pairing.take(fake(25), "b", "")
     assert pairing.resolved_ts == 20
-    pairing.join("c", 7)
-    assert pairing.resolved_ts == 20
 
 
 def test_an_unanswered_prewrite_holds_resolved_ts_however_long() -> None:
@@ -87,11 +85,11 @@ def test_what_is_sent_twice_is_given_once() -> None:
     pairing.take(fake(30), "a", "")
     pairing.take(fake(30), "b", "")
     assert given_on(pairing) == [(12, "x")]
-    assert (pairing.repeated, pairing.resolved_ts) == (3, 30)
+    assert pairing.resolved_ts == 30
 
 
 def test_a_copy_of_a_forgotten_transaction_is_not_applied_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.tidb.pairing.TIDB_ANSWERED_COMMITS_MAX", 1)
+    monkeypatch.setattr("tidegate.tidb.records.pairing.TIDB_ANSWERED_COMMITS_MAX", 1)
     pairing = Pairing[str](["a"])
     for start in (10, 20):
         pairing.take(prewrite(start), "a", f"x{start}")

@@ -10,14 +10,16 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from tidegate.cli.main import app
-from tidegate.cli.tidb_replay import checked
+from tests.kit.tidb.replay.command import checked, tidb_replay
+from tests.kit.tidb.replay.recording import Recording
+from tests.kit.tidb.replay.stream import RecordedStream, rows_hash
 from tidegate.errors import StreamCorrupt, UsageError
-from tidegate.tidb.recording import Recording
-from tidegate.tidb.replay.stream import RecordedStream, rows_hash
 
+app = typer.Typer()
+app.command()(tidb_replay)
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 
@@ -45,20 +47,20 @@ def test_orphans_without_an_answer_hold_the_tables_back(tmp_path: Path) -> None:
     assert stream.resolved_ts <= oldest
     with pytest.raises(StreamCorrupt, match="isn't resolved"):
         stream.at(oldest + 1)
-    ran = CliRunner().invoke(app, ["tidb-replay", str(tmp_path)])
+    ran = CliRunner().invoke(app, [str(tmp_path)])
     assert ran.exit_code == 1
     assert len(json.loads(ran.stdout)["unanswered"]) == 13
 
 
 def test_the_command_prints_tables_and_writes_files(tmp_path: Path) -> None:
     case = str(GOLDEN / "p11_fake")
-    ran = CliRunner().invoke(app, ["tidb-replay", case])
+    ran = CliRunner().invoke(app, [case])
     table = json.loads(ran.stdout)["tables"]["p11_fake_db.t"]
     recorded = json.loads((GOLDEN / "p11_fake/tables/p11_fake_db.t.json").read_text())
     assert (ran.exit_code, table["sha256"], table["table_id"]) == (0, recorded["sha256"], recorded["table_id"])
-    assert CliRunner().invoke(app, ["tidb-replay", case, "--out", str(tmp_path)]).exit_code == 0
+    assert CliRunner().invoke(app, [case, "--out", str(tmp_path)]).exit_code == 0
     assert json.loads((tmp_path / "p11_fake_db.t.json").read_text())["rows"] == recorded["rows"]
-    assert CliRunner().invoke(app, ["tidb-replay", case, "--check"]).exit_code == 0
+    assert CliRunner().invoke(app, [case, "--check"]).exit_code == 0
 
 
 def test_a_cut_file_and_an_empty_folder_are_said(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.tidb.described import summed
 from tests.unit.tidb.test_decode import GOLDEN, recorded
-from tidegate.tidb.summary import summary_by_payload, summary_of
+from tidegate.tidb.rows.summary import summary_by_payload, summary_of
 
 
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/binlog.bin")))

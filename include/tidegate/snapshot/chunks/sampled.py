@@ -20,8 +20,8 @@ from tidegate.mysql.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunks.key_columns import key_of, literal_sql
 from tidegate.snapshot.chunks.spans import Key
-from tidegate.tidb.definitions import info_of
 from tidegate.tidb.jobs import ROWID_NAME
+from tidegate.tidb.tables.definitions import info_of
 
 _REGIONS_MAX: Final = 1 << 20  # of one table: 100 TB
 _NOT_SAMPLED: Final = frozenset({ER.PARSE_ERROR, 8128})  # a TiDB below 5.0; what can't be sampled (tidb/pkg/errno)

@@ -35,7 +35,7 @@ from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.reading.literals import span_condition
 from tidegate.snapshot.reading.result.plan import ReadPlan, make_read_plan
 from tidegate.snapshot.reading.result.stream import ResultStream
-from tidegate.tidb.definitions import info_of
+from tidegate.tidb.tables.definitions import info_of
 
 _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 

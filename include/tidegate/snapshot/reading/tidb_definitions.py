@@ -16,8 +16,8 @@ from itertools import count
 from tidegate.pump.cluster import History
 from tidegate.schema.model.columns import TableVersion
 from tidegate.table_names import folded
-from tidegate.tidb.definitions import Stands, versions_of
-from tidegate.tidb.live_tables import LiveTables, Name, TableChange, VersionKind
+from tidegate.tidb.tables.definitions import Stands, versions_of
+from tidegate.tidb.tables.live_tables import LiveTables, Name, TableChange, VersionKind
 
 
 @dataclass(slots=True)
