@@ -20,8 +20,8 @@ from benchmarks.peers import maven, replication
 from benchmarks.peers.process import Peer
 from benchmarks.workloads import DATABASE, Workload
 from tests.kit.decoding import ALL_TIME, index_segment, segment, version_on
-from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.binlog.transaction_scan import ENDS
 from tidegate.limits import SEGMENT_BYTES_DEFAULT
 from tidegate.segments.segment import Segment

@@ -20,7 +20,7 @@ from benchmarks.figures import Row, in_turns
 from benchmarks.workloads import Workload
 from tests.kit.tidb import encode
 from tests.kit.tidb.described import NAME, TABLE, Col, Rows, segment, table, versions
-from tidegate.binlog.row_images import row_images
+from tidegate.binlog.rows.row_images import row_images
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.tidb.codec.protobuf import written_varint

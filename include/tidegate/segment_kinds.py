@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from tidegate.binlog import decode
-from tidegate.binlog.branches import prewrites
-from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.binlog.rows import decode
+from tidegate.binlog.statements.branches import prewrites
+from tidegate.binlog.statements.ddl_events import ddl_statements
 from tidegate.capture.source import Decoder, PrewriteFeed, SchemaFeed, TableName
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement

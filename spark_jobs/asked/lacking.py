@@ -18,8 +18,8 @@ import pyarrow as pa
 from spark_jobs.window.application import Application
 from spark_jobs.window.named_segments import NamedSegment, read_segments
 from tidegate import tables
-from tidegate.binlog.row_images import TableImages, row_images
-from tidegate.binlog.table_rows import HeldError
+from tidegate.binlog.rows.row_images import TableImages, row_images
+from tidegate.binlog.rows.table_rows import HeldError
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_INSERT, SYSTEM_FIELDS, RowsError
 from tidegate.errors import StreamCorrupt, Terminal
 from tidegate.limits import ASKED_ROWS_MAX

@@ -20,8 +20,8 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.named_segments import NamedSegment, read_segments, segments_naming
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate import tables
-from tidegate.binlog.row_images import NO_FOREIGN_KEYS, TableImages, row_images
-from tidegate.binlog.table_rows import HeldError
+from tidegate.binlog.rows.row_images import NO_FOREIGN_KEYS, TableImages, row_images
+from tidegate.binlog.rows.table_rows import HeldError
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt

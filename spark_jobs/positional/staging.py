@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.binlog.decode import TableChanges
+from tidegate.binlog.rows.decode import TableChanges
 from tidegate.delta.store import REFUSED
 from tidegate.errors import LakeRefused, Terminal, Transient, unexpected
 from tidegate.lake.files import LakeFiles

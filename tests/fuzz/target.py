@@ -20,7 +20,7 @@ from tests.fuzz.guarded import allocate_fenced, fenced
 from tests.kit.decoding import ALL_TIME, segment
 from tests.reference.decode import decode_segment_reference
 from tests.support.log_decode import decoded as decoded_file
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.errors import TidegateError
 from tidegate.schema.model.columns import TableVersion
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.reference.decode import decode_segment_reference
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.event_index import EventIndex, index_pieces
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.local.server import Server
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import type_as_known

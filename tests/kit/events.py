@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 
 ROWS_TYPES: Final = frozenset(
     {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tidegate.binlog.events import EventType, read_header
+from tidegate.binlog.format.events import EventType, read_header
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.local.server import Server

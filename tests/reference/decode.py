@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from tests.reference.images import Patch, Raw, logged_images, net_images
 from tests.reference.json_document import reference_json_text, reference_patched_text
-from tidegate.binlog.batch import RowsBatch
-from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
-from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.plan import Plan
-from tidegate.binlog.table_map import WireColumn
+from tidegate.binlog.format.table_map import WireColumn
+from tidegate.binlog.index.event_index import index_pieces
+from tidegate.binlog.rows.batch import RowsBatch
+from tidegate.binlog.rows.decode import Versions, Windows, decode_indexes, joined
+from tidegate.binlog.rows.plan import Plan
 from tidegate.columnar.column_compression import inflate
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.dates import date_text, refused_date

@@ -18,7 +18,7 @@ from tests.replay.scripts import chosen, install, statements, text_of
 from tests.support.own_server import own_server
 from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
-from tidegate.binlog.statements import is_dml
+from tidegate.binlog.statements.judged import is_dml
 from tidegate.local import mariadb
 from tidegate.schema.ddl.reader import read
 from tidegate.schema.ddl.tree import CreateView, DropViews, Ignored

@@ -75,7 +75,7 @@ FORMATS = {
     "include/tidegate/columnar/kernel/layout.py::BYTES_MAX": "a column of the kernel's table, not a bound",
     "include/tidegate/tidb/kernel/wire.py::_DIGITS_MAX": "nine words of nine digits: TiDB's MyDecimal",
     "include/tidegate/columnar/kernel/layout.py::ROWS_MAX": "a column of the kernel's table, not a bound",
-    "include/tidegate/binlog/unpack.py::_EVENT_BYTES_MAX": "an event's length has 32 bits",
+    "include/tidegate/binlog/index/unpack.py::_EVENT_BYTES_MAX": "an event's length has 32 bits",
     "include/tidegate/capture/value_log/file.py::_REST_BYTES_MIN": "the value log's own format",
     "include/tidegate/ddl_script/shown_columns.py::_KEY_BYTES_MAX": "InnoDB's keys",
     "include/tidegate/log_files/gtid_set.py::_TAG_BYTES_MAX": "MySQL's GTID tags",

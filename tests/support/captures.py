@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from tests.kit.events import ROWS_TYPES
 from tests.kit.reached import run_to, wait_for_checkpoint
-from tidegate.binlog.events import EventType, read_header, type_name
+from tidegate.binlog.format.events import EventType, read_header, type_name
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse

@@ -12,7 +12,13 @@ from typing import Any
 
 forks = multiprocessing.get_context("forkserver")
 forks.set_forkserver_preload(
-    ["spark_jobs.apply", "spark_jobs.maintain", "tidegate.binlog.decode", "tests.support.driver", "tests.support.ties"]
+    [
+        "spark_jobs.apply",
+        "spark_jobs.maintain",
+        "tidegate.binlog.rows.decode",
+        "tests.support.driver",
+        "tests.support.ties",
+    ]
 )
 
 

@@ -18,7 +18,7 @@ _EVENT: Final = Struct("<IBIIIH")
 
 def warm() -> None:
     """Load all kernels, and decode an empty segment with them."""
-    from tidegate.binlog.decode import decode_segment
+    from tidegate.binlog.rows.decode import decode_segment
     from tidegate.compiled import load_all
     from tidegate.segments.segment import Segment
     from tidegate.tables import SegmentFlag, SegmentKind

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.row_images import TableImages, row_images
+from tidegate.binlog.rows.row_images import TableImages, row_images
 from tidegate.changelog.table import BY_A_FOREIGN_KEY, DELETE, INSERT, SCHEMA, UPDATE
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images

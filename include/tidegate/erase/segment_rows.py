@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.logged_rows import LoggedRows, Span, logged_rows
-from tidegate.binlog.statements import changed_tables, is_dml, query_at, shown
-from tidegate.binlog.table_rows import HeldError
+from tidegate.binlog.rows.logged_rows import LoggedRows, Span, logged_rows
+from tidegate.binlog.rows.table_rows import HeldError
+from tidegate.binlog.rows.without_rows import without_rows
+from tidegate.binlog.statements.judged import changed_tables, is_dml, query_at, shown
 from tidegate.binlog.transaction_scan import STATEMENT
-from tidegate.binlog.without_rows import without_rows
 from tidegate.erase.subject import Subject
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint

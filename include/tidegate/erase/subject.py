@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.logged_rows import LoggedRows
+from tidegate.binlog.rows.logged_rows import LoggedRows
 from tidegate.cascades.values import Doubt, Likeness, collated
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE
 from tidegate.conditions.matching import check_literals, matching, typed

@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.format.xa import Branch, read_answer, read_prepare
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.index.outcome import AT_ONCE, UNDOES_EARLIER, UNDONE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import AT_ONCE, UNDOES_EARLIER, UNDONE
-from tidegate.binlog.statements import query_at
+from tidegate.binlog.statements.judged import query_at
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, XA_ANSWER
-from tidegate.binlog.xa import Branch, read_answer, read_prepare
 from tidegate.errors import DecodeError, Terminal, UnknownEvent
 from tidegate.log_files.events import JudgedEvents, judge
 from tidegate.log_files.gtid_set import gtids_before

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import RULE_OF_TYPE, EventFlag, EventType, unread_event
+from tidegate.binlog.format.events import RULE_OF_TYPE, EventFlag, EventType, unread_event
+from tidegate.binlog.index.event_index import EventIndex
+from tidegate.binlog.index.outcome import UNDOES_EARLIER, rolled_back_too_late
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import UNDOES_EARLIER, rolled_back_too_late
-from tidegate.binlog.statements import changed_tables, is_dml, named_tables, query_at
+from tidegate.binlog.statements.judged import changed_tables, is_dml, named_tables, query_at
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import Terminal, UnknownEvent, UnsupportedValue
 from tidegate.log_files.stats import IGNORED, QUARANTINED, SKIPPED

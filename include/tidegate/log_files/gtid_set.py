@@ -16,7 +16,7 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from tidegate.binlog.events import HEADER_BYTES, EventType, read_header
+from tidegate.binlog.format.events import HEADER_BYTES, EventType, read_header
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import DecodeError
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet

@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import BINLOG_MAGIC, HEADER_BYTES, EventType, closed_file, read_header, type_name
-from tidegate.binlog.format_description import FormatDescription, parse_format_description
+from tidegate.binlog.format.events import BINLOG_MAGIC, HEADER_BYTES, EventType, closed_file, read_header, type_name
+from tidegate.binlog.format.format_description import FormatDescription, parse_format_description
+from tidegate.binlog.format.query import parse_query
 from tidegate.binlog.kernel import file_walk as F  # noqa: N812 - a page of constants
-from tidegate.binlog.query import parse_query
 from tidegate.errors import DecodeError, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, UsageError
 from tidegate.limits import LOG_EVENT_BYTES_MAX, SEGMENT_BYTES_MAX
 from tidegate.segments.segment import Segment

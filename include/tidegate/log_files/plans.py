@@ -13,8 +13,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.plan import Plan
+from tidegate.binlog.index.event_index import EventIndex
+from tidegate.binlog.rows.plan import Plan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal
 from tidegate.log_files.as_json.column import ShownJson

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate import tables
-from tidegate.binlog.batch import decode_images
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import type_name
+from tidegate.binlog.format.events import type_name
+from tidegate.binlog.format.table_map import read_name
+from tidegate.binlog.index.event_index import EventIndex
+from tidegate.binlog.index.outcome import UNDONE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import UNDONE
-from tidegate.binlog.plan import Plan
-from tidegate.binlog.table_map import read_name
+from tidegate.binlog.rows.batch import decode_images
+from tidegate.binlog.rows.plan import Plan
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError
 from tidegate.columnar.kernel import layout as L  # noqa: N812

@@ -19,11 +19,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
+from tidegate.binlog.format.table_map import parse_table_map, read_name
+from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import make_plan
-from tidegate.binlog.statements import query_at
-from tidegate.binlog.table_map import parse_table_map, read_name
+from tidegate.binlog.rows.plan import make_plan
+from tidegate.binlog.statements.judged import query_at
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.text import statements
 from tidegate.errors import DDLError, SchemaMismatch, Terminal, UnsupportedValue, UsageError

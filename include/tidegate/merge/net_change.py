@@ -1,6 +1,6 @@
 """One net change per key: of several changes of a key in one batch only the last can matter.
 
-In:  changes in log order (binlog/decode.py): a record batch and its key's names, or the hashes of their keys.
+In:  changes in log order (binlog/rows/decode.py): a record batch and its key's names, or the hashes of their keys.
 Out: the rows that are the last of their key, in the same order.
 
 Right because a change says the whole row (upsert) or its absence (delete): what came before it leaves no trace. An

@@ -1,7 +1,7 @@
 """A server's prepared XA branches, as its log names them.
 
 In:  a cursor.
-Out: names such as X'6731',X'6231',7 (binlog/xa.py), in order.
+Out: names such as X'6731',X'6231',7 (binlog/format/xa.py), in order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 from pymysql.constants import ER
 
-from tidegate.binlog.xa import branch_name
+from tidegate.binlog.format.xa import branch_name
 from tidegate.limits import BRANCH_SEEN_SECONDS, CAPTURE_POLL_SECONDS
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 
 from pymysql.cursors import SSCursor
 
-from tidegate.binlog.xa import branch_name
+from tidegate.binlog.format.xa import branch_name
 from tidegate.limits import BRANCH_SEEN_SECONDS, CAPTURE_POLL_SECONDS
 from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.server_facts import current_position

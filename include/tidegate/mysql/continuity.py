@@ -19,7 +19,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final
 
-from tidegate.binlog.events import HEARTBEATS, EventType, is_made_up, read_header
+from tidegate.binlog.format.events import HEARTBEATS, EventType, is_made_up, read_header
 from tidegate.capture.captured import Captured
 from tidegate.config import Flavour
 from tidegate.errors import PositionLost, SourceBehind, SourceRefused, StreamCorrupt

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
-from tidegate.binlog.events import HEADER_BYTES, HEARTBEATS, EventType, is_made_up, read_header
+from tidegate.binlog.format.events import HEADER_BYTES, HEARTBEATS, EventType, is_made_up, read_header
 from tidegate.capture.captured import Captured
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import PositionLost, SourceRefused, StreamCorrupt

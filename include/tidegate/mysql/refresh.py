@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import pymysql
 
-from tidegate.binlog.heal import REFRESHED
+from tidegate.binlog.rows.heal import REFRESHED
 from tidegate.errors import PositionLost, SchemaMismatch, SourceUnavailable
 from tidegate.mysql.server_facts import current_position
 from tidegate.mysql.start.baseline import read_schema

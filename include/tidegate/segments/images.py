@@ -1,7 +1,7 @@
 """Row images as they were logged, of kinds of segments whose rows are no binlog events.
 
 In:  nothing; these are values.
-Out: the input of a changelog (changelog/rows.py); a binlog's own form is binlog/row_images.py.
+Out: the input of a changelog (changelog/rows.py); a binlog's own form is binlog/rows/row_images.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stage changes: their rows as files in silver's own folder, ready to be adopted, and a key file about them.
 
 In:  decoded changes of one physical table with the system columns op, commit_ts, seq, ordinal
-     (binlog/decode.py).
+     (binlog/rows/decode.py).
 Out: data files, a key file. Nothing is visible before a commit adopts it; run again, it writes
      others.
 """

@@ -18,7 +18,7 @@ from spark_jobs.window.standing.standings import send_below
 from spark_jobs.window.waves.shards import is_shard, leave_out
 from spark_jobs.window.window import Trouble, Window
 from tidegate import tables
-from tidegate.binlog.heal import REFRESH, Mismatch, heal
+from tidegate.binlog.rows.heal import REFRESH, Mismatch, heal
 from tidegate.errors import SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.remedy import RECREATE

@@ -15,8 +15,8 @@ from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
-from tidegate.binlog.decode import NOTHING_KNOWN, decode_segment
-from tidegate.binlog.event_index import began_before, index_pieces
+from tidegate.binlog.index.event_index import began_before, index_pieces
+from tidegate.binlog.rows.decode import NOTHING_KNOWN, decode_segment
 from tidegate.errors import DecodeError, LakeUnavailable, StreamCorrupt, UnknownEvent
 from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import segments_or_damage

@@ -12,9 +12,9 @@ import pytest
 from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.captures import assert_equals_binlog, begin_capture, bronze_segments, capture_until_quiet
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.decode import decode_in_pieces
-from tidegate.binlog.event_index import index_pieces
+from tidegate.binlog.index.event_index import index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.rows.decode import decode_in_pieces
 from tidegate.binlog.transaction_scan import BEGINS
 from tidegate.limits import EXPANDED_PIECE_BYTES, SEGMENT_BYTES_MAX
 from tidegate.local.server import Server

@@ -23,7 +23,7 @@ from tests.support.captures import (
 )
 from tests.support.seeds import many
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.events import read_header
+from tidegate.binlog.format.events import read_header
 from tidegate.limits import PACKET_BYTES_MAX
 from tidegate.local.server import Server
 from tidegate.tables import SegmentFlag

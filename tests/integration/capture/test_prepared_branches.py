@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.captures import begin_capture, bronze_segments, capture_until_quiet
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.events import EventType, read_header
-from tidegate.binlog.xa import read_answer, read_prepare
+from tidegate.binlog.format.events import EventType, read_header
+from tidegate.binlog.format.xa import read_answer, read_prepare
 from tidegate.local.server import Server
 from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.connection import ConnectionInfo

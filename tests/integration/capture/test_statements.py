@@ -11,7 +11,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.captures import assert_equals_binlog, begin_capture, bronze_segments, capture_until_quiet
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.local.server import Server
 from tidegate.segments.result import Known

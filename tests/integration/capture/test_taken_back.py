@@ -14,7 +14,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.captures import capture_until_quiet
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import BronzeIndex, read_segments
 from tidegate.lake.files import LakeFiles

@@ -22,7 +22,7 @@ from tests.kit.road import Road
 from tests.support.captures import binlog_end, bronze_segments, capture_run, capture_to_end
 from tests.support.own_server import own_server_or_skip
 from tidegate import config
-from tidegate.binlog.events import read_header
+from tidegate.binlog.format.events import read_header
 from tidegate.errors import StreamCorrupt
 from tidegate.local.server import Server
 from tidegate.tables import SegmentFlag

@@ -6,8 +6,8 @@ import pytest
 
 from tests.kit.decoding import current_binlog
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.events import EventType
-from tidegate.binlog.query import parse_query
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.format.query import parse_query
 from tidegate.local.server import Server
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import VersionStatus

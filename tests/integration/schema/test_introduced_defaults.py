@@ -16,7 +16,7 @@ import pytest
 
 from tests.kit.decoding import current_binlog, segment_of_file
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.binlog.statements.ddl_events import ddl_statements
 from tidegate.errors import UnsupportedValue
 from tidegate.local.server import Server
 from tidegate.schema.ddl.reader import DdlNotRead

@@ -21,7 +21,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, current_binlog, segment_of_file
 from tests.support.captures import info_of
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_WAVE_ATTEMPTS_MAX

@@ -19,9 +19,9 @@ from tests.kit.decoding import ALL_TIME
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
 from tidegate import limits
-from tidegate.binlog.batch import decode_batch
-from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.plan import make_plan
+from tidegate.binlog.index.event_index import index_pieces
+from tidegate.binlog.rows.batch import decode_batch
+from tidegate.binlog.rows.plan import make_plan
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze.index import BronzeIndex, verified
 from tidegate.lake.bronze.table import Bronze
@@ -40,7 +40,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_pieces(given: Segment, **keywords: Any) -> Any:
         return index_pieces(given, **{"piece_bytes": 2000, **keywords})
 
-    monkeypatch.setattr("tidegate.binlog.decode.index_pieces", in_pieces)
+    monkeypatch.setattr("tidegate.binlog.rows.decode.index_pieces", in_pieces)
 
 
 def bronze_gives(given: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,8 +204,8 @@ def test_a_fault_of_our_own_at_one_tables_rows_holds_that_table_alone_with_class
         first = plans[0]
         return plans[-1]
 
-    monkeypatch.setattr("tidegate.binlog.table_rows.make_plan", planned)
-    monkeypatch.setattr("tidegate.binlog.decode.decode_batch", faulty)
+    monkeypatch.setattr("tidegate.binlog.rows.table_rows.make_plan", planned)
+    monkeypatch.setattr("tidegate.binlog.rows.decode.decode_batch", faulty)
     found = decoded(tmp_path, given, monkeypatch)
     (problem,) = found.problems
     assert problem.error == "Unexpected"
@@ -218,7 +218,7 @@ def test_a_fault_of_our_own_in_a_segment_holds_the_tables_that_it_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = made(e.mysql_gtid(1, 10**15), *transaction(*write(row(1, "text"))))
-    monkeypatch.setattr("tidegate.binlog.event_index.settle_outcomes", lambda data, _: data["no"])
+    monkeypatch.setattr("tidegate.binlog.index.event_index.settle_outcomes", lambda data, _: data["no"])
     found = decoded(tmp_path, given, monkeypatch, ("shop.orders",))
     assert [(p.table, p.error) for p in found.problems] == [("orders", "Unexpected")]
     assert found.ledgers[0].ledger.quarantined_bytes == len(given.payload)

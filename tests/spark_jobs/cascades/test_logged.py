@@ -15,7 +15,7 @@ from spark_jobs.cascades import logged
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store
 from spark_jobs.window import named_segments
 from tidegate import tables
-from tidegate.binlog.row_images import TableImages
+from tidegate.binlog.rows.row_images import TableImages
 from tidegate.cascades.values import Doubt
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.errors import StreamCorrupt

@@ -33,7 +33,7 @@ from spark_jobs.window.window import StagedFile, TableWindow, Window
 from tests.kit.spark import no_spark
 from tests.support.readers import by_duckdb
 from tidegate import config, tables
-from tidegate.binlog.decode import TableChanges
+from tidegate.binlog.rows.decode import TableChanges
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase

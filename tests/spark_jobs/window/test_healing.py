@@ -13,7 +13,7 @@ from tests.support.event_log import Log
 from tests.support.steps import decoded, publish, to_decode
 from tests.unit.binlog.encoding import events as e
 from tidegate import tables
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.lake import control
 from tidegate.tables import State
 

@@ -28,7 +28,7 @@ from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, moved, received
 from tests.unit.mysql.test_taken_back import HEAD, START
 from tidegate import config, tables
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.format.events import EventFlag, EventType
 from tidegate.config import DumpMode, Flavour
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex

@@ -19,7 +19,7 @@ from tests.support.event_log import ONE, Log, held
 from tests.support.seeds import share
 from tests.unit.binlog.encoding import events as e
 from tidegate import tables
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.cli.main import app as command_line
 from tidegate.errors import Overtaken, UsageError
 from tidegate.lake import control, status

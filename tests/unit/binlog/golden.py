@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.kit.decoding import ALL_TIME, segment_of_file
 from tests.support.servers import ROOT
-from tidegate.binlog.branches import prewrites
+from tidegate.binlog.statements.branches import prewrites
 from tidegate.prewrites_table import PrewriteState
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.segments.prewrites import within_segment

@@ -14,11 +14,11 @@ import numpy as np
 
 from tests.kit.decoding import segment_of_file
 from tests.reference.decode import reference_images
-from tidegate.binlog.batch import decode_images
-from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812
-from tidegate.binlog.plan import make_plan
+from tidegate.binlog.rows.batch import decode_images
+from tidegate.binlog.rows.plan import make_plan
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, Images
 from tidegate.columnar.kernel import layout as L  # noqa: N812

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tests.kit.decoding import segment, version
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.encoding.types import WireType, optional_metadata
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.segment import Segment
 

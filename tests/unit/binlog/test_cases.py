@@ -20,7 +20,7 @@ from tests.support.third_opinion import as_it_shows, its_value, rows_of
 from tests.unit.binlog.cases import CASES, Case
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.logs import WRITE, Dress, Table, rows_event, segment_of, transaction
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.local.server import Server
 from tidegate.schema.model.types import canonical
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.binlog.encoding.types import wire_type
 from tests.unit.binlog.logs import Dress, Table
-from tidegate.binlog.table_map import parse_table_map
+from tidegate.binlog.format.table_map import parse_table_map
 
 _HEAD = 19 + 8  # header, table id, flags
 _COLUMNS = {

@@ -15,7 +15,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, changed_rows, current_binlog, segment_of_file, version_on
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import log_of
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.errors import UnsupportedValue
 from tidegate.local.server import Server
 from tidegate.schema.model.charset_text import SINGLE_BYTE, codec_of, decode_text, utf8_table

@@ -11,8 +11,8 @@ import pytest
 from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
 from tests.support.seeds import many
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus

@@ -11,11 +11,11 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both, segment, version
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.binlog.decode import decode_in_pieces, decode_segment
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.rows.decode import decode_in_pieces, decode_segment
+from tidegate.binlog.statements.ddl_events import ddl_statements
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.model.columns import Column
 from tidegate.segments.result import DecodedSegment, Known
@@ -127,7 +127,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_pieces(given: Segment, **keywords: Any) -> Any:
         return index_pieces(given, **{"piece_bytes": 2000, **keywords})
 
-    for module in ("tidegate.binlog.decode", "tests.reference.decode"):
+    for module in ("tidegate.binlog.rows.decode", "tests.reference.decode"):
         monkeypatch.setattr(f"{module}.index_pieces", in_pieces)
 
 
@@ -298,7 +298,7 @@ def many() -> list[bytes]:
 def test_many_at_once_and_one_by_one_come_to_the_same(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     given = made(*many())
     fast = list(index_pieces(given, piece_bytes=piece_bytes))
-    monkeypatch.setattr("tidegate.binlog.expand._expand_batch", lambda *_: False)
+    monkeypatch.setattr("tidegate.binlog.index.expand._expand_batch", lambda *_: False)
     slow = list(index_pieces(given, piece_bytes=piece_bytes))
     assert (len(fast) > 1) == (len(slow) > 1) == (piece_bytes < 1 << 24)
     joined = [np.concatenate([piece.data for piece in pieces]).tobytes() for pieces in (fast, slow)]

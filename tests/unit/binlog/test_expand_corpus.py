@@ -11,9 +11,9 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, changed_rows, segment_of_file
 from tests.support.servers import ROOT
-from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.event_index import index_pieces
+from tidegate.binlog.index.event_index import index_pieces
+from tidegate.binlog.rows.decode import decode_segment
+from tidegate.binlog.statements.ddl_events import ddl_statements
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.result import DecodedSegment
 from tidegate.tables import COMMIT_TS, ORDINAL, SEQ

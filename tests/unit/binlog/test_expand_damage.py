@@ -14,9 +14,9 @@ from tests.kit.decoding import DECODERS, changed_rows
 from tests.support.seeds import many as random_examples
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.test_expand import ORDERS, VERSIONS, WINDOWS, made, many, row, transaction, write
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.events import EventType
-from tidegate.binlog.unpack import COMPRESSED_TYPES
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.unpack import COMPRESSED_TYPES
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 
 LARGE = e.payload(*transaction(*write(*(row(n, f"name {n}") for n in range(200))), *write(row(1), name=ORDERS)))

@@ -16,7 +16,7 @@ from tests.kit.decoding import DECODERS, changed_rows
 from tests.reference.decode import decode_segment_reference
 from tests.support.seeds import share
 from tests.unit.binlog.golden import CASES, decoded
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.segments.result import DecodedSegment
 from tidegate.tables import ORDINAL
 

@@ -19,7 +19,7 @@ from tests.support.seeds import many
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.logs import Dress, Table, segment_of, transaction
 from tests.unit.binlog.type_cells import TYPES, Cell
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.tables import OP, OP_DELETE
 
 PLAIN = {name: found for name, found in TYPES.items() if "date" not in name and "timestamp" not in name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tidegate.binlog.decode import joined
+from tidegate.binlog.rows.decode import joined
 from tidegate.segments.result import NOTHING_KNOWN, DecodedSegment, Ledger, TableChanges
 
 

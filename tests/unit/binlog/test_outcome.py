@@ -13,10 +13,10 @@ import numpy as np
 
 from tests.kit.decoding import ALL_TIME, changed_rows, index_segment, segment, segment_of_file
 from tests.unit.binlog.golden import GOLDEN
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.event_index import EventIndex
+from tidegate.binlog.index.event_index import EventIndex
+from tidegate.binlog.index.outcome import UNDOES_EARLIER, UNDONE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, ROWS, SAVEPOINT
 from tidegate.segments.result import CommitSpan
 from tidegate.tables import EVERY_TABLE, SegmentFlag

@@ -9,8 +9,8 @@ import pytest
 from tests.kit.decoding import current_binlog
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.events import EventType
-from tidegate.binlog.query import Query, parse_query
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.format.query import Query, parse_query
 from tidegate.local.server import Server
 
 CHARSET = b"\x04\x08\x00\x08\x00\x08\x00"  # latin1

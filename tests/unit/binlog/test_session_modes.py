@@ -8,11 +8,11 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, decode_both, segment, version
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.batch import decode_batch
-from tidegate.binlog.decode import decode_indexes
-from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.events import EventType
-from tidegate.binlog.session_modes import _dates_of_texts
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import index_pieces
+from tidegate.binlog.rows.batch import decode_batch
+from tidegate.binlog.rows.decode import decode_indexes
+from tidegate.binlog.rows.session_modes import _dates_of_texts
 from tidegate.schema.ddl.tokens import PAD_CHAR_TO_FULL_LENGTH
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.segments.result import DecodedSegment

@@ -14,8 +14,8 @@ import pytest
 from tests.kit.decoding import current_binlog, segment_of_file
 from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.binlog.statement_text import statement_text
+from tidegate.binlog.format.statement_text import statement_text
+from tidegate.binlog.statements.ddl_events import ddl_statements
 from tidegate.errors import UnsupportedValue
 from tidegate.local.server import Server
 from tidegate.mysql.start.ddl_since import ddl_since

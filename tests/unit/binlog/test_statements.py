@@ -6,10 +6,10 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, decode_both, segment, version
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.events import EventType
-from tidegate.binlog.statements import shown
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.rows.decode import decode_segment
+from tidegate.binlog.statements.ddl_events import ddl_statements
+from tidegate.binlog.statements.judged import shown
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import Column
 from tidegate.schema.replay.history import SchemaHistory

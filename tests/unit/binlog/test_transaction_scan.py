@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.binlog.encoding import events as e
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.commit_ts import compose
 
 B, E, F, S = scan.BEGINS, scan.ENDS, scan.FRAME, scan.STATEMENT

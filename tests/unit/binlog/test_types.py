@@ -9,8 +9,8 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both, segment, version
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.events import EventType
-from tidegate.binlog.plan import make_plan
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.rows.plan import make_plan
 from tidegate.columnar.column_compression import inflate
 from tidegate.errors import DecodeError, SchemaMismatch
 from tidegate.schema.model.columns import Column

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, segment_of_file
 from tests.unit.binlog.golden import GOLDEN, versions_of
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.schema.model.columns import Generated, TableVersion
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, current_binlog, decode_both, segment_of_file
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.binlog.statements.ddl_events import ddl_statements
 from tidegate.errors import UnsupportedValue
 from tidegate.local.server import Server
 from tidegate.schema.follow.added_columns import existing_row_value

@@ -26,13 +26,13 @@ from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.encoding.types import wire_type
 from tests.unit.binlog.logs import DELETE, UPDATE, WRITE, Dress, Table, described, rows_event, transaction
 from tidegate import tables
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import CHECKSUM_BYTES, EventType
+from tidegate.binlog.format.events import CHECKSUM_BYTES, EventType
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812
-from tidegate.binlog.logged_rows import Span, logged_rows
-from tidegate.binlog.row_images import row_images
-from tidegate.binlog.without_rows import without_rows
+from tidegate.binlog.rows.decode import decode_segment
+from tidegate.binlog.rows.logged_rows import Span, logged_rows
+from tidegate.binlog.rows.row_images import row_images
+from tidegate.binlog.rows.without_rows import without_rows
 from tidegate.errors import UnsupportedValue
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment

@@ -17,10 +17,10 @@ import pytest
 from tests.kit.decoding import segment_of_file
 from tests.unit.binlog.golden import CASES, versions_of
 from tidegate import tables
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.logged_rows import LoggedRows, Span, logged_rows
-from tidegate.binlog.table_rows import HeldError, Name
-from tidegate.binlog.without_rows import without_rows
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.rows.logged_rows import LoggedRows, Span, logged_rows
+from tidegate.binlog.rows.table_rows import HeldError, Name
+from tidegate.binlog.rows.without_rows import without_rows
 from tidegate.columnar.decoded import IMAGE_AFTER
 from tidegate.errors import TidegateError, UnsupportedValue
 from tidegate.schema.model.columns import TableVersion

@@ -10,9 +10,9 @@ from tests.kit.decoding import segment
 from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.logs import DELETE, UPDATE, WRITE, Dress, described, rows_event, transaction
 from tests.unit.binlog.test_without_rows import NAME, WIDE, cell
-from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.events import EventType
-from tidegate.binlog.logged_rows import LoggedRows, logged_rows
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import index_pieces
+from tidegate.binlog.rows.logged_rows import LoggedRows, logged_rows
 from tidegate.conditions.condition_text import read_condition
 from tidegate.erase.chunk_rows import forging
 from tidegate.erase.named_keys import means

@@ -18,8 +18,8 @@ import pytest
 
 from tests.support.log_decode import CORPUS, decoded
 from tests.support.mysqlbinlog_text import TextRow, TextValue, rows_event_positions, rows_of, unquoted
-from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
+from tidegate.binlog.format.table_map import TableMap, WireColumn, parse_table_map
+from tidegate.binlog.index.event_index import index_pieces
 from tidegate.log_files.log_file import BinlogFile
 from tidegate.schema.model.charset_text import decode_text
 from tidegate.schema.model.type_table import Wire

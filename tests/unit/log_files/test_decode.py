@@ -11,7 +11,7 @@ from tests.support.command import tidegate
 from tests.support.log_decode import GOLDEN, decoded
 from tests.support.seeds import share
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.errors import StreamCorrupt, TidegateError, UnsupportedValue, UsageError
 from tidegate.log_files import log_file
 from tidegate.log_files.log_file import BinlogFile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.log_decode import decoded
 from tests.unit.binlog.encoding import events as e
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 
 # tinyint, varchar(40 bytes), enum: without any optional metadata, as MariaDB's default is.
 TYPES, METADATA = b"\x01\x0f\xfe", b"\x28\x00\xf7\x01"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.format.events import EventFlag, EventType
 from tidegate.config import DumpMode, Flavour, parse
 from tidegate.errors import PositionLost, StreamCorrupt
 from tidegate.mysql.place import BinlogCheckpoint, beginning

@@ -9,7 +9,7 @@ import pytest
 from tests.kit.decoding import index_segment
 from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.format.events import EventFlag, EventType
 from tidegate.lake.bronze.table import check_continues
 from tidegate.mysql.place import beginning
 from tidegate.mysql.place import check_continues as check_places

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tests.unit.mysql.test_beyond_4_gib import FILE, events, moved, received
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.format.events import EventFlag, EventType
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.config import DumpMode, Flavour
 from tidegate.mysql.continuity import _crcs_of
 from tidegate.mysql.place import beginning

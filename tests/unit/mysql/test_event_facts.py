@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.binlog.encoding import events as e
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 from tidegate.errors import DDLError
 from tidegate.mysql.stream.event_facts import compressed_query_names, payload_names, query_names
 from tidegate.schema.ddl.reader import tables_named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.binlog.events import HEADER_BYTES, EventType
+from tidegate.binlog.format.events import HEADER_BYTES, EventType
 from tidegate.mysql.other_history import _Event, _Gtid, _of, _Transaction
 
 GTID = _Gtid(0, 11, 5)

@@ -10,7 +10,7 @@ import pytest
 from tests.kit.decoding import index_segment
 from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.format.events import EventFlag, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.commit_ts import physical_ms
 from tidegate.limits import CLOCK_DOUBT_SECONDS, CLOCK_SLACK_SECONDS

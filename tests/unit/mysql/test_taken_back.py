@@ -14,8 +14,8 @@ import pytest
 from tests.kit.decoding import ALL_TIME, version
 from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
-from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.format.events import EventFlag, EventType
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.mysql.place import beginning
 from tidegate.schema.model.columns import Column
 from tidegate.segments.result import NOTHING_KNOWN

@@ -16,7 +16,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, current_binlog, segment_of_file
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.random_tables import RandomTable
-from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.rows.decode import decode_segment
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode
 from tidegate.mysql.sql import key_order

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import HEARTBEATS, EventHeader, EventType, is_made_up, read_header, type_name
+from tidegate.binlog.format.events import HEARTBEATS, EventHeader, EventType, is_made_up, read_header, type_name
 from tidegate.capture.payload_memory import PayloadMemory
 from tidegate.commit_ts import compose
 from tidegate.config import DumpMode

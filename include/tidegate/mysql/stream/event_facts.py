@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import EventType, closed_file
-from tidegate.binlog.expand import expand
+from tidegate.binlog.format.events import EventType, closed_file
+from tidegate.binlog.format.query import parse_query
+from tidegate.binlog.index.expand import expand
+from tidegate.binlog.index.unpack import expand_event
 from tidegate.binlog.kernel import names as N  # noqa: N812 - a page of constants
-from tidegate.binlog.query import parse_query
-from tidegate.binlog.statements import is_dml
-from tidegate.binlog.unpack import expand_event
+from tidegate.binlog.statements.judged import is_dml
 from tidegate.errors import DDLError, DecodeError, StreamCorrupt, Terminal
 from tidegate.limits import SEGMENT_TABLES_MAX
 from tidegate.remedy import REPORT

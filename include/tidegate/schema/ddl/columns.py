@@ -213,8 +213,8 @@ def _alone(cursor: Cursor, default: Default) -> Default:
 
 
 def _is_decoded(charset: str, literal: str) -> bool:
-    """Whether the literal is the text of its bytes in its introducer's character set: binlog/statement_text.py makes it
-    so, where there is a decoder.
+    """Whether the literal is the text of its bytes in its introducer's character set:
+    binlog/format/statement_text.py makes it so, where there is a decoder.
     """
     try:
         codec_of(charset)

@@ -1,6 +1,6 @@
 """A DDL statement as the binlog carries it: the text, and all that its meaning depends on.
 
-In:  a QUERY event (binlog/ddl_events.py).
+In:  a QUERY event (binlog/statements/ddl_events.py).
 Out: the statements that schema_history replays, in commit_ts order.
 """
 

@@ -10,7 +10,7 @@ import zlib
 
 import pyarrow as pa
 
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
 
 SECONDS = 1_795_000_000
 

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import IGNORE_RULES, RULE_OF_TYPE
+from tidegate.binlog.format.events import IGNORE_RULES, RULE_OF_TYPE
+from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.segments.result import Ledger
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventType, read_header
+from tidegate.binlog.format.events import CHECKSUM_BYTES, HEADER_BYTES, EventType, read_header
 from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.remedy import REPORT
 

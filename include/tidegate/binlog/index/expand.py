@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidegate.binlog.events import EventType, type_name
+from tidegate.binlog.format.events import EventType, type_name
+from tidegate.binlog.index.unpack import CODEC, COMPRESSED_TYPES, Bytes, Words, expand_event, inner_events
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
-from tidegate.binlog.unpack import CODEC, COMPRESSED_TYPES, Bytes, Words, expand_event, inner_events
 from tidegate.errors import DecodeError, StreamCorrupt, UnknownEvent
 from tidegate.limits import EXPANDED_PIECE_BYTES
 from tidegate.remedy import REFILL, REPORT

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.events import (
+from tidegate.binlog.format.events import (
     CHECKSUM_BYTES,
     HEADER_BYTES,
     EventHeader,
@@ -27,12 +27,12 @@ from tidegate.binlog.events import (
     read_header,
     type_name,
 )
-from tidegate.binlog.expand import EventPiece, captured_events, expand
-from tidegate.binlog.format_description import FormatDescription, parse_format_description
+from tidegate.binlog.format.format_description import FormatDescription, parse_format_description
+from tidegate.binlog.format.table_map import read_name
+from tidegate.binlog.index.expand import EventPiece, captured_events, expand
+from tidegate.binlog.index.outcome import settle_outcomes
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import index as K  # noqa: N812
-from tidegate.binlog.outcome import settle_outcomes
-from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
 from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import DecodeError, StreamCorrupt

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.table_map import TableMap
+from tidegate.binlog.format.table_map import TableMap
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import UnsupportedValue
 from tidegate.remedy import REFILL

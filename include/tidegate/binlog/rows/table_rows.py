@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.batch import RowsBatch
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import UNREAD_ROWS_TYPES
+from tidegate.binlog.format.events import UNREAD_ROWS_TYPES
+from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.prewritten import changed_meanwhile, check_same_table
-from tidegate.binlog.refusals import refusal, unlogged
-from tidegate.binlog.session_modes import written_otherwise
-from tidegate.binlog.versioned import current_rows
+from tidegate.binlog.rows.batch import RowsBatch
+from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.prewritten import changed_meanwhile, check_same_table
+from tidegate.binlog.rows.refusals import refusal, unlogged
+from tidegate.binlog.rows.session_modes import written_otherwise
+from tidegate.binlog.rows.versioned import current_rows
 from tidegate.columnar.decoded import RowsError
 from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue

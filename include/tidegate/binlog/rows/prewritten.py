@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.fates import FATE_OF_RULE, Fates
+from tidegate.binlog.index.event_index import EventIndex
+from tidegate.binlog.index.fates import FATE_OF_RULE, Fates
+from tidegate.binlog.index.outcome import UNDONE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import UNDONE
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.errors import SchemaMismatch
 from tidegate.remedy import REFILL

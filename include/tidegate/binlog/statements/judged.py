@@ -23,10 +23,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import HEADER_BYTES, EventType
+from tidegate.binlog.format.events import HEADER_BYTES, EventType
+from tidegate.binlog.format.query import Query, parse_query
+from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.query import Query, parse_query
 from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
 from tidegate.remedy import JUDGE
 from tidegate.segments.result import CommitSpan, Known

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.events import HEADER_BYTES, EventType, type_name
+from tidegate.binlog.format.events import HEADER_BYTES, EventType, type_name
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import DecodeError, UnknownEvent

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.binlog.table_map import WireColumn
+from tidegate.binlog.format.table_map import WireColumn
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.model.charset_text import WIDEST, decode_member
 from tidegate.schema.model.type_table import GEOMETRY_NAMES, NUMBER_NAMES, SIZED_NAMES, Wire

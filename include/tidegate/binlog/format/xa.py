@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tidegate.binlog.events import HEADER_BYTES, read_header
+from tidegate.binlog.format.events import HEADER_BYTES, read_header
 from tidegate.columnar.cursor import ByteCursor
 
 _ANSWER: Final = re.compile(

@@ -22,16 +22,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.batch import decode_batch
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import EventFlag, EventType, type_name, unread_event
-from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
+from tidegate.binlog.format.events import EventFlag, EventType, type_name, unread_event
+from tidegate.binlog.format.table_map import read_name
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.index.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
+from tidegate.binlog.index.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
-from tidegate.binlog.prewritten import answered, passed_over
-from tidegate.binlog.statements import Judged, judge_statements, judge_unfollowed, place
-from tidegate.binlog.table_map import read_name
-from tidegate.binlog.table_rows import BatchDecoder, HeldError, Name, TableRows, decode_table
+from tidegate.binlog.rows.batch import decode_batch
+from tidegate.binlog.rows.prewritten import answered, passed_over
+from tidegate.binlog.rows.table_rows import BatchDecoder, HeldError, Name, TableRows, decode_table
+from tidegate.binlog.statements.judged import Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import DecodeError, StreamCorrupt, UnknownEvent, unexpected
 from tidegate.remedy import JUDGE, REFILL, REPORT

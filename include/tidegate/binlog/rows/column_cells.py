@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tidegate.binlog.table_map import WireColumn
+from tidegate.binlog.format.table_map import WireColumn
 from tidegate.columnar.column_plan import INTEGER_CELLS
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.schema.model.charset_text import WIDEST

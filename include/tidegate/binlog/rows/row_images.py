@@ -18,15 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate import tables
-from tidegate.binlog.batch import decode_images
-from tidegate.binlog.decode import judge_rows
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import HEADER_BYTES, EventType
-from tidegate.binlog.fates import fates_by_type
+from tidegate.binlog.format.events import HEADER_BYTES, EventType
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.index.fates import fates_by_type
+from tidegate.binlog.index.outcome import undo_known
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import undo_known
-from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.table_rows import HeldError, Name, rows_by_version
+from tidegate.binlog.rows.batch import decode_images
+from tidegate.binlog.rows.decode import judge_rows
+from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.table_rows import HeldError, Name, rows_by_version
 from tidegate.columnar.decoded import Images
 from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import UnsupportedValue

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal, UnsupportedValue
 from tidegate.remedy import REFILL

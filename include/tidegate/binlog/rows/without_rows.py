@@ -25,15 +25,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventFlag, EventType, type_name
-from tidegate.binlog.expand import captured_events
-from tidegate.binlog.format_description import parse_format_description
+from tidegate.binlog.format.events import CHECKSUM_BYTES, HEADER_BYTES, EventFlag, EventType, type_name
+from tidegate.binlog.format.format_description import parse_format_description
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.index.expand import captured_events
+from tidegate.binlog.index.same_crc import FREE_BYTES, FreeBytes, keep_crc
+from tidegate.binlog.index.unpack import Words
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import index as K  # noqa: N812
-from tidegate.binlog.logged_rows import Span
-from tidegate.binlog.same_crc import FREE_BYTES, FreeBytes, keep_crc
-from tidegate.binlog.unpack import Words
+from tidegate.binlog.rows.logged_rows import Span
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import UnsupportedValue
 from tidegate.segments.segment import Segment

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.events import HEADER_BYTES, EventType
+from tidegate.binlog.format.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import UnknownEvent

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tidegate.binlog.events import CHECKSUM_BYTES
+from tidegate.binlog.format.events import CHECKSUM_BYTES
 from tidegate.segments.crc32c import crc32c
 
 FREE_BYTES: Final = 8  # that are used, where there are so many: twice as many unknowns as equations

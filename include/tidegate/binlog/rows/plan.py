@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.column_cells import Cell, cell_of
-from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
-from tidegate.binlog.versioned import hidden_columns, is_hash, row_end_of, row_start_of
+from tidegate.binlog.format.table_map import TableMap, WireColumn, parse_table_map
+from tidegate.binlog.rows.column_cells import Cell, cell_of
+from tidegate.binlog.rows.versioned import hidden_columns, is_hash, row_end_of, row_start_of
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SchemaMismatch, UnsupportedValue

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import EventType
+from tidegate.binlog.format.events import EventType
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.statements import is_dml, query_at
+from tidegate.binlog.statements.judged import is_dml, query_at
 from tidegate.binlog.transaction_scan import STATEMENT
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex, index_pieces
+from tidegate.binlog.format.xa import read_answer, read_prepare
+from tidegate.binlog.index.event_index import EventIndex, index_pieces
+from tidegate.binlog.index.outcome import AT_ONCE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.outcome import AT_ONCE
-from tidegate.binlog.statements import query_at
+from tidegate.binlog.statements.judged import query_at
 from tidegate.binlog.transaction_scan import PREWRITE, ROWS, XA_ANSWER
-from tidegate.binlog.xa import read_answer, read_prepare
 from tidegate.errors import DecodeError, UnknownEvent
 from tidegate.segments.prewrites import Pending, PrewriteAnswer
 from tidegate.segments.segment import Segment

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import type_name
+from tidegate.binlog.format.events import type_name
+from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal, UnsupportedValue
 from tidegate.schema.model.columns import Generated, TableVersion

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tidegate.binlog.events import HEADER_BYTES, EventFlag, read_header
-from tidegate.binlog.statement_text import statement_text
+from tidegate.binlog.format.events import HEADER_BYTES, EventFlag, read_header
+from tidegate.binlog.format.statement_text import statement_text
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.statement import EventSaid

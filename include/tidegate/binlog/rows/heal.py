@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidegate.binlog.plan import agrees, make_plan, stands_for_primary
-from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
-from tidegate.binlog.versioned import hidden_columns
-from tidegate.binlog.wire_types import type_text
+from tidegate.binlog.format.table_map import TableMap, WireColumn, parse_table_map
+from tidegate.binlog.format.wire_types import type_text
+from tidegate.binlog.rows.plan import agrees, make_plan, stands_for_primary
+from tidegate.binlog.rows.versioned import hidden_columns
 from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue
 from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.model.type_table import TYPES, Wire
