@@ -8,7 +8,7 @@
 **How it runs:** each notifier of the section `alerts` of the pipeline file has a DAG. A watcher looks at the pipeline
 every 30 seconds, and starts a run when something began or ended. However many tables begin at once, a run sends one
 message. The message names some and counts the rest. Start a run by hand to try the notifier. Each message comes at
-least once: if Airflow is killed just behind the sending, it may come again. While a DAG is paused,
+least once: if Airflow is killed just after the sending, it may come again. While a DAG is paused,
 Airflow keeps nothing for it.
 
 **When it is red:** the task's log ends with one line: fault, place, remedy.

@@ -39,7 +39,7 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def computed(columns: Sequence[ComputedColumn], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with these columns behind their own. Raises UnsupportedValue where a value can't be had.
+    """The rows with these columns after their own. Raises UnsupportedValue where a value can't be had.
 
     The rows have all their input columns, under names with more than case between them.
     """

@@ -1,6 +1,6 @@
 """Named points at which a test can kill the process, or let it sleep: nothing is lost, doubled or published late there.
 
-In:  TIDEGATE_FAILPOINT=name or name:n (the n-th time the point is reached, from 1); /sleep behind it.
+In:  TIDEGATE_FAILPOINT=name or name:n (the n-th time the point is reached, from 1); /sleep after it.
 Out: nothing, or SIGKILL to this very process; with /sleep SIGSTOP, once, as of a machine that stands still for a while.
      Without the variable a call costs one dict look-up.
 """

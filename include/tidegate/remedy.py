@@ -74,7 +74,7 @@ class Remedy:
         return replace(self, text="; ".join(part for part in (text, self.text) if part))
 
     def then(self, text: str) -> Self:
-        """The same, with more to do behind it."""
+        """The same, with more to do after it."""
         return replace(self, text="; ".join(part for part in (self.text, text) if part))
 
 

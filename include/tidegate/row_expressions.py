@@ -116,7 +116,7 @@ def read_expression(text: str) -> frozenset[str]:
     value hangs on more than its row.
     """
     parsed = _parsed(text)
-    _parsed(f"(\n{text}\n)")  # it is part of another: without a comma or a semicolon behind it
+    _parsed(f"(\n{text}\n)")  # it is part of another: without a comma or a semicolon after it
     names = set[str]()
     for part in _parts(parsed):
         if part["class"] not in _CLASSES:

@@ -123,7 +123,7 @@ SNAPSHOTS: Final = Table(
 
 VERIFICATION: Final = Table(
     path="control/verification",
-    doc="What `tidegate verify` found: a row per range of a table's key, and behind them one of the table.",
+    doc="What `tidegate verify` found: a row per range of a table's key, and after them one of the table.",
     key=("verification", "source", "database", "table", "chunk"),
     schema=pa.schema(
         [

@@ -79,6 +79,6 @@ class SnapshotOperator(BaseOperator):
             raise work.unasked[0]
 
     def on_kill(self) -> None:
-        """Called from SIGTERM's handler: the reader ends behind its wave."""
+        """Called from SIGTERM's handler: the reader ends after its wave."""
         # Not here: this thread may be inside the very lock that set() takes.
         threading.Thread(target=self._stop.set).start()

@@ -184,7 +184,7 @@ class _Played:
         self._reader.check_readable(apart, self._given.decoded.plan.known.get(self._source, NOTHING_KNOWN))
 
     def _rules(self) -> list[_Rules]:
-        """As versions of the tables come and go in the window, for changes behind a table's position."""
+        """As versions of the tables come and go in the window, for changes after a table's position."""
         history, low_ts = self._app.histories[self._source], min(self._begins.values())
         made = [
             version

@@ -236,7 +236,7 @@ def _take_in(app: Application, planned: Planned, version: TableVersion) -> None:
     mended = mend_emptied(app, planned, version) if empties(version) and not routed else []
     for again in mended:
         _take_in(app, planned, again)
-    # A killed window made a snapshot's version: the wave decides, and comes behind this.
+    # A killed window made a snapshot's version: the wave decides, and comes after this.
     if (held or name in window.held) and not mended and version.kind != SNAPSHOT:
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"

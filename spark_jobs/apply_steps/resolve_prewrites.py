@@ -11,7 +11,7 @@ stays out. A server's XA branches have their prewrites in control/prewrites unti
 (window/pairing/committed_branches.py); TiDB's are paired from bronze alone, in each window
 (window/pairing/pairs.py, committed_rows.py).
 
-It comes behind the waves of snapshots, as they may let a table begin below the window: commits in
+It comes after the waves of snapshots, as they may let a table begin below the window: commits in
 between are taken again. Shards left out of the window then stay so: the rows come with their
 snapshot.
 """

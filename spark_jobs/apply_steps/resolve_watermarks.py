@@ -7,7 +7,7 @@ Out: entry.chunks and a lower entry.after_ts of tables whose waves end here, wit
      snapshot began gets a version of kind `snapshot` at its first wave's low mark, which empties
      silver, and the state SNAPSHOT.
 
-Why it is exact stands in tidegate/snapshot/__init__.py. It comes behind the replay of DDL, for a
+Why it is exact stands in tidegate/snapshot/__init__.py. It comes after the replay of DDL, for a
 DDL of a table while a wave reads it refuses the wave, and before DDL is judged, for a snapshot
 takes a table past the cause of its hold.
 

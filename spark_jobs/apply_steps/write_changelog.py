@@ -1,6 +1,6 @@
 """Append the window's changes to the changelogs, for tables with one (`tables.changelog`).
 
-In:  window.tables behind decode_changes: tables with undecoded rows have left it; the window's
+In:  window.tables after decode_changes: tables with undecoded rows have left it; the window's
      segments.
 Out: one commit per changelog, before silver's own (include/tidegate/changelog).
 

@@ -6,6 +6,6 @@ equal, and the table computes the value as before. A row with a later change is 
 a window with that change.
 
 A server shows an expression in its own words, perhaps others than the statement's in the log.
-Where they aren't plainly the same, the server's log behind the window is looked through once. If
+Where they aren't plainly the same, the server's log after the window is looked through once. If
 no statement there is about the table, the server shows the columns of the window's last version.
 """

@@ -1,7 +1,7 @@
 """Rows without values, filled with what the source computes for them.
 
 In:  Lacking rows of a table, a connection to its source.
-Out: TableChanges right behind those of the log. Raises Unanswered.
+Out: TableChanges right after those of the log. Raises Unanswered.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _check_shown(asked: AskedSource, version: TableVersion, now: TableVersion, n
 
 
 def _statement_since(info: ConnectionInfo, version: TableVersion, end: Position) -> str:
-    """The first DDL of the table behind the window; "" without one. Raises SourceRefused,
+    """The first DDL of the table after the window; "" without one. Raises SourceRefused,
     SourceUnavailable.
     """
     try:
@@ -205,7 +205,7 @@ def _exact(column: Column, values: Sequence[Any]) -> list[Any]:
 
 
 def _filled(lacking: Lacking, now_rows: pa.Table) -> pa.RecordBatch:
-    """As upserts, each behind its change in the log: an image is longer than a byte, so no other
+    """As upserts, each after its change in the log: an image is longer than a byte, so no other
     one has this place.
     """
     rows = lacking.rows

@@ -4,7 +4,7 @@ In:  the table's log, its delta.logRetentionDuration.
 Out: perhaps a checkpoint; commits and checkpoints before it deleted, once it is old itself.
 
 A commit names each new file with the smallest and largest values of its columns. Apply writes a
-checkpoint after CHECKPOINT_COMMITS commits, and removes what is behind it. A table with a commit a
+checkpoint after CHECKPOINT_COMMITS commits, and removes what is older. A table with a commit a
 day would keep the values of deleted rows for months. So a log with old commits gets a checkpoint
 here, at most one per retention.
 """

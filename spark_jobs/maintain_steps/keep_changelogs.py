@@ -5,7 +5,7 @@ Out: commits beside apply's appends; what was removed hours ago is deleted. The 
      control/subscriptions stays.
 
 Whole files go, by the log's statistics: changes that share a file with younger ones stay. The last of the old files
-stays, too: a reader that has read it knows that nothing behind its place is gone, however long the table was quiet.
+stays, too: a reader that has read it knows that nothing after its place is gone, however long the table was quiet.
 Age is the source's time, of which the newest cut is now.
 """
 
@@ -65,7 +65,7 @@ def _forget(job: Maintenance, table: Table, oldest_ts: int) -> tuple[int, int] |
     below = max((high for _, high in bounds if high < oldest_ts), default=None)
     if below is None or len(bounds) < len(files):
         return None
-    # What stays must not begin before what goes: readers tell by its beginning that nothing behind it is gone. Small
+    # What stays must not begin before what goes: readers tell by its beginning that nothing after it is gone. Small
     # files that were packed around a large one would.
     while (begin := min(low for low, high in bounds if high >= below)) < below:
         below = begin

@@ -17,7 +17,7 @@ from tidegate.tables import CHUNKS
 
 
 def remove_orphan_chunks(job: Maintenance) -> None:
-    """The chunks that a rebuild reads stay. It comes behind the removal of segments."""
+    """The chunks that a rebuild reads stay. It comes after the removal of segments."""
     started, days = time.monotonic(), job.settings.keep_bronze_days
     gone = orphan_files(job.lake, job.now, {} if days is None else _begins(job), days or 0)
     if job.dry_run:

@@ -1,6 +1,6 @@
 """Silver follows the DDL of its table: the statements at one commit_ts, on the log alone where no row changes.
 
-In:  a DDL phase with silver's shape behind it.
+In:  a DDL phase with silver's shape after it.
 Out: commits that give silver the columns, or take its rows. SchemaMismatch for what can't be
      followed.
 """
@@ -195,7 +195,7 @@ def _reshape_of(
 
 def check_names(writer: SilverWriter, state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
     """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its
-    values would go, or pass for the source's. Silver that was made just now has the columns behind
+    values would go, or pass for the source's. Silver that was made just now has the columns after
     the statement, and no rows.
     """
     if not state.files:

@@ -1,6 +1,6 @@
 """One row per key where another writer has put a second row of a key into silver: MERGE writes both alike.
 
-In:  a private log behind the MERGE of a window's changes, and what the MERGE counted.
+In:  a private log after the MERGE of a window's changes, and what the MERGE counted.
 Out: one row of each of the window's keys, in the same commit. The positional writer needs none of it: it replaces
      every row of a key.
 

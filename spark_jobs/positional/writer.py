@@ -238,7 +238,7 @@ def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
 def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: Probe) -> Together:
     """The small files that the phase's few rows are written with; none where it has files of its own anyway.
 
-    A phase of new rows alone only adds a file: a stream that reads silver goes on behind such a commit.
+    A phase of new rows alone only adds a file: a stream that reads silver goes on after such a commit.
     """
     small = bool(resolved.few) or any(hit.file.size <= few_rows.SMALL_FILE_BYTES for hit in probe.hits)
     if resolved.files or upsert.phase.layout.partition_columns or not (small and probe.hits):

@@ -99,7 +99,7 @@ class Application(Handles):
     def record_states(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> None:
         """Append table_states events, with the noted ones; earlier events of others count first.
 
-        They come behind what their snapshots' readers told so far, though by a clock ahead of ours: whether a wave was
+        They come after what their snapshots' readers told so far, though by a clock ahead of ours: whether a wave was
         read, or taken, before a hold is asked later.
         """
         if not self.positions.record(states, app_transaction, self._told_at):

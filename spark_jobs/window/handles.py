@@ -96,7 +96,7 @@ class Handles:
         self.control.check(tables.CUTS)
 
     def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
-        """Append to control/cuts, behind all rows of earlier windows. Raises Overtaken."""
+        """Append to control/cuts, after all rows of earlier windows. Raises Overtaken."""
         if self.lease is not None:
             self.lease.check()
         if rows:

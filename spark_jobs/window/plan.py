@@ -1,4 +1,4 @@
-"""The plan for a table in one window: worked out once, by choose_writers, for the steps behind it.
+"""The plan for a table in one window: worked out once, by choose_writers, for the steps after it.
 
 In:  nothing; these are the values.
 Out: TablePlan: the phases with silver's shape in each, the tables linked with it by renames, and
@@ -33,7 +33,7 @@ class TableWriter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
-    """versions: in force behind it, of each physical table; shape: silver's shape then, None of no
+    """versions: in force after it, of each physical table; shape: silver's shape then, None of no
     table.
 
     before: of a DDL, silver's shape when it begins.

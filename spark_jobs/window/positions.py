@@ -157,7 +157,7 @@ class Positions:
         told_at: Callable[[], Mapping[str, datetime]] = dict,
     ) -> bool:
         """Append table_states events and take them into memory. app_transaction: as control.append
-        has it. told_at: logical table -> a time that its state comes behind.
+        has it. told_at: logical table -> a time that its state comes after.
 
         False when they were appended under it before, or somebody wrote meanwhile: then they are no
         news, and the table's newer rows count.

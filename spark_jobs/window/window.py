@@ -175,7 +175,7 @@ class TableWindow:
         """Raises Overtaken when silver has a part of the rows phase from after_ts on: they would be
         in it twice.
 
-        applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows
+        applied_ts: silver's, below the phase's end. A phase after a DDL begins before it, for rows
         of the same commit_ts, and the DDL may have recorded its own.
         """
         if applied_ts > max(self._begun(after_ts), self.again_ts):

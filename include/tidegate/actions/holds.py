@@ -96,7 +96,7 @@ def refresh(desk: Desk, table: str, answers: ColumnAnswers, seen: datetime | Non
 
 
 def _record(lake: LakeFiles, version: TableVersion, before: int, standing: Standing) -> None:
-    """A new version, behind so many. The server took its time to answer: another person may have acted meanwhile."""
+    """A new version, after so many. The server took its time to answer: another person may have acted meanwhile."""
     table, names = tables.SCHEMA_HISTORY, ("source", "database", "table")
     of_table = [(name, "=", getattr(version, name)) for name in names]
 

@@ -16,7 +16,7 @@ decode starts from that value, replays `context`, then `payload`, and gets the s
   no wrong time of a session or a clock ever dates a transaction after the source's clock.
 - To lift the floor (a heartbeat's clock), raise state[PREVIOUS] between two segments only.
 - Decode scans what compressed events expand to (expand.py), capture the events as they are. Both come to the same. A
-  TRANSACTION_PAYLOAD holds all of its transaction behind the GTID; expanding makes sure of it. Before a
+  TRANSACTION_PAYLOAD holds all of its transaction after the GTID; expanding makes sure of it. Before a
   QUERY_COMPRESSED capture sets state[SAID] = 1 + the meaning of its expanded text; this counts for that event alone.
 
 A transaction begins at a GTID event; without one, at the first QUERY, TABLE_MAP or rows event after the
@@ -93,7 +93,7 @@ def new_state(prev_commit_ts: int, checksum_bytes: int = 0, ceiling_ms: int = 0)
 def _varint(at: int, end: int, cursor: int) -> int:
     """mysql::serialization's integer: the run of low 1 bits of the first byte counts the bytes that follow.
 
-    The word at cursor becomes the address behind it, or -1 when the bytes don't suffice.
+    The word at cursor becomes the address after it, or -1 when the bytes don't suffice.
     """
     set_word(cursor, 0, -1)
     if at >= end:
@@ -191,7 +191,7 @@ Q_MALFORMED: Final = -1
 
 @compiled(I(I, I), **FAST)
 def classify_at(event: int, end: int) -> int:
-    """classify_query by addresses: of the event's header, and behind its statement.
+    """classify_query by addresses: of the event's header, and after its statement.
 
     Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2.
     """

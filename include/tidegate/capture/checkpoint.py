@@ -23,7 +23,7 @@ class SourcePlace(Protocol):
     """A place in a source, as the source itself finds it again; nobody else looks into it."""
 
     def after(self, segment: Segment) -> Self:
-        """The place behind a segment that continues this one."""
+        """The place after a segment that continues this one."""
         ...
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Checkpoint(Generic[P]):
         return cls(0, 0, server, str(place), place)
 
     def after(self, segment: Segment) -> Checkpoint[P]:
-        """The checkpoint behind a segment that continues this one."""
+        """The checkpoint after a segment that continues this one."""
         return Checkpoint(segment.seq, segment.resolved_ts, segment.server, segment.end, self.place.after(segment))
 
 

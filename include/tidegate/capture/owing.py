@@ -115,7 +115,7 @@ class Owing:
             raise self._owed_elsewhere(others, value_log.folder)
 
     def _check_still_none(self, value_log: ValueLog, *, is_new: bool) -> None:
-        """Look behind our own word: two logs that begin at once can't both miss the other's. Raises as
+        """Look after our own word: two logs that begin at once can't both miss the other's. Raises as
         check_none_elsewhere.
         """
         try:

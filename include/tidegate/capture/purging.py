@@ -48,7 +48,7 @@ class Binlogs:
     bytes_per_second: float = 0.0
 
     def behind_bytes(self, captured: Position, end: Position) -> int | None:
-        """Bytes of the server behind a place; None where its files don't tell. end: of its binlog, newer than files."""
+        """Bytes of the server after a place; None where its files don't tell. end: of its binlog, newer than files."""
         if captured.base != end.base or captured > end:
             return None
         sizes = {file: size for file, size in self.files if captured.number < Position.of(file, 0).number < end.number}

@@ -1,4 +1,4 @@
-"""Where a run goes on: behind the value log's last segment, at or behind bronze's.
+"""Where a run goes on: after the value log's last segment, at or after bronze's.
 
 In:  bronze, the value log.
 Out: the Checkpoint to ask the server from, and the value log's segments missing in bronze.
@@ -101,7 +101,7 @@ def recover(
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None
     ahead = newest is not None and newest.seq > checkpoint.seq
-    if newest is not None and not ahead:  # where bronze ends behind it, capture went on elsewhere
+    if newest is not None and not ahead:  # where bronze ends after it, capture went on elsewhere
         theirs = in_bronze[-1] if newest.seq == checkpoint.seq else bronze.segment(newest.seq)
         check_alike(newest, theirs, value_log.folder)
     for record in value_log.heads(max(checkpoint.seq - 1, 0) if ahead else checkpoint.seq):
@@ -120,7 +120,7 @@ def recover(
 
 
 def land_rest(bronze: Bronze, value_log: ValueLog, seq: int) -> Segment | None:
-    """Append to bronze what the value log has behind its segment seq; the last of them, None where there is none.
+    """Append to bronze what the value log has after its segment seq; the last of them, None where there is none.
 
     For a person's command: no lander runs beside it. Raises LakeUnavailable, Fenced.
     """

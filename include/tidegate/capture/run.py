@@ -5,7 +5,7 @@ Out: bronze/segments, continued; a CaptureResult.
 
 Order of things, and why it loses nothing. A segment is written to the value log and synced before the lander may see
 it. Bronze is appended exactly once per seq. On start the value log's segments beyond bronze land first, and the source
-is asked for the events behind the last of them. Nothing at all is written before the lake and the source are found
+is asked for the events after the last of them. Nothing at all is written before the lake and the source are found
 good. capture/source.py has the duties of a source, and the relation of the places where capture stands.
 """
 
@@ -310,7 +310,7 @@ class _Loop:
         """Land the log read up to now; inside a transaction its end is asked for, and lands when it
         came.
 
-        came: this turn's segments. A stream without a pause is always inside of one: events behind
+        came: this turn's segments. A stream without a pause is always inside of one: events after
         the requested end wait for the next time, else each transaction would be cut and synced
         alone.
         """

@@ -7,12 +7,12 @@ Out: Source and SourceReader, a source as capture/run.py knows it; SchemaFeed, P
 Why a reader under these rules loses nothing and doubles nothing:
 
 - `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the
-  one before in seq and in commit_ts, and `checkpoint` stands behind the last one given. The given
-  events are thus exactly those at or before `checkpoint`, and all missing ones lie behind it.
+  one before in seq and in commit_ts, and `checkpoint` stands after the last one given. The given
+  events are thus exactly those at or before `checkpoint`, and all missing ones lie after it.
 - The loop syncs given segments to the value log before it takes over `checkpoint` as its own, hands
   them to the lander, or lets the reader acknowledge them. Until then the source still has them:
   segments lost by a kill can be asked for again.
-- A reader opened at a checkpoint gives the log behind it, or `resume` has said why it can't
+- A reader opened at a checkpoint gives the log after it, or `resume` has said why it can't
   (PositionLost). It gives nothing twice, also where the source itself begins further back: it walks
   and drops the log before the checkpoint.
 - A segment names the transactions it may bring to a window: those of its range of commit_ts, if its
@@ -25,8 +25,8 @@ Why a reader under these rules loses nothing and doubles nothing:
 
 Where capture of a source stands is known in four places, each at or before the one above it:
 
-    reader.checkpoint      behind the last segment that was given; lost with the process
-    loop.checkpoint        behind the last segment that is synced in the value log: what a lost
+    reader.checkpoint      after the last segment that was given; lost with the process
+    loop.checkpoint        after the last segment that is synced in the value log: what a lost
     connection goes on from captured.tail          the newest segment with bytes among those: what
     continuity compares with the source's own lander.committed_seq   the last segment that bronze
     has: below it the value log may be deleted
@@ -138,7 +138,7 @@ class SourceReader(Protocol):
         ...
 
     def open(self, checkpoint: Checkpoint[Any]) -> None:
-        """Begin to read behind a checkpoint. Raises PositionLost, SourceRefused."""
+        """Begin to read after a checkpoint. Raises PositionLost, SourceRefused."""
         ...
 
     def receive(self, timeout_seconds: float) -> list[Segment]:

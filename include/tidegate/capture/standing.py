@@ -93,7 +93,7 @@ class SourceStanding:
 
     @property
     def is_purged(self) -> bool:
-        """Whether the server has purged the binlog file of capture's place, and goes on behind it."""
+        """Whether the server has purged the binlog file of capture's place, and goes on after it."""
         return self.nothing_missing is False and self.purge is not None and self.purge.rule == "gone"
 
 

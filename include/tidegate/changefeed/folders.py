@@ -140,7 +140,7 @@ class Folders:
         for at, part in enumerate(parts[3:], 3):
             if _is_past(part, oldest):
                 return "/".join([*parts[:at], oldest.isoformat()[: len(part)]])
-        # Of one writer what comes behind its last file; of several, whose names have no order, all.
+        # Of one writer what comes after its last file; of several, whose names have no order, all.
         match self._known.get(folder):
             case [stream] if not stream.writer and stream.last_name:
                 return f"{folder}/{stream.last_name}"

@@ -4,7 +4,7 @@ In:  the path; per folder up to which name everything is captured.
 Out: the folders and files of interest, and the number of lists for them.
 
 A store gives a thousand names a list, of all folders below a prefix, from any name on. Many tables
-therefore share a list, and where one ends among captured names, the next one begins behind them: a
+therefore share a list, and where one ends among captured names, the next one begins after them: a
 look costs a list per thousand names of interest, and at most one more for a table with many
 captured names.
 """
@@ -48,7 +48,7 @@ class Tree:
 
 @dataclass(slots=True)
 class _Range:
-    """One reader's part of the names: those behind begin, up to end ("": all). begins: where its lists began."""
+    """One reader's part of the names: those after begin, up to end ("": all). begins: where its lists began."""
 
     begin: str
     end: str
@@ -90,7 +90,7 @@ class Lists:
             begin = self._listed_from(begin, part, captured)
 
     def _listed_from(self, begin: str, part: _Range, captured: Captured) -> str | None:
-        """Lists behind a name, until one ends among names that are captured: where to go on; None at the end."""
+        """Lists after a name, until one ends among names that are captured: where to go on; None at the end."""
         last = begin
         for page in self._storage.pages(begin):
             part.begins.append(last)

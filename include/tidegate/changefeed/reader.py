@@ -89,7 +89,7 @@ class ChangefeedReader:
         self._checkpoint_ts = self._folders.checkpoint_ts()
         self._ceiling_ts = 0  # what the last look was for: all up to here is found
         self._looked_at = 0.0
-        self._quiet_ts = 0  # up to here there is nothing behind the last segment
+        self._quiet_ts = 0  # up to here there is nothing after the last segment
         self._told_at = 0.0
         self.checkpoint: StreamCheckpoint = NOTHING
 

@@ -64,7 +64,7 @@ class Storage:
             )
 
     def after(self, folder: str, name: str) -> dict[str, int]:
-        """Files of a folder whose names come behind this one in the order of their bytes."""
+        """Files of a folder whose names come after this one in the order of their bytes."""
         prefix = f"{self._prefix}{folder}/"
         with self._asked("listed", folder):
             pages = self._client.list(prefix, offset=prefix + name)
@@ -72,7 +72,7 @@ class Storage:
             return {path: size for path, size in files if "/" not in path and path > name}
 
     def pages(self, begin: str) -> Iterator[list[tuple[str, int]]]:
-        """All names and sizes behind a name, of any depth, in the order of their bytes: a list of the store's each.
+        """All names and sizes after a name, of any depth, in the order of their bytes: a list of the store's each.
 
         A folder of this machine has no such order: there each folder is listed.
         """

@@ -6,7 +6,7 @@ Out: the next lines with their commit_ts, some megabytes at a time; runs of them
 
 TiCDC writes a table's rows in order of commit_ts, and after a restart begins again somewhere at or
 below its checkpoint. Where one line is at or below a commit_ts and the next one is above it, all
-later lines therefore stand behind that place, once or more often: capture needs no other memory
+later lines therefore stand after that place, once or more often: capture needs no other memory
 than its commit_ts. A run that begins finds the place by the first lines of some files.
 """
 
@@ -56,7 +56,7 @@ class Stream:
     def __init__(self, storage: Storage, form: Form, folder: str, writer: str, name: tuple[str, str]) -> None:
         self.folder, self.writer, self.name = folder, writer, name
         self._storage, self._form = storage, form
-        self._files: list[_File] = []  # the one that is read, and those behind it
+        self._files: list[_File] = []  # the one that is read, and those after it
         self._width = 0
         self._offset = 0  # of the first byte of the first file that wasn't read
         self._chunks: list[_Chunk] = []

@@ -8,5 +8,5 @@ Exactly once, by the same means as silver: a window's changes are one Delta comm
 records the window's end as the transaction version of `tidegate/<pipeline>/changelog/<table>`. It
 is made before silver's own commit of that window. The changelog therefore has everything that
 silver has. A repeated window appends only the part above the recorded end: nothing, if the kill
-came behind the commit. Two applies at once: who decided on another end is overtaken.
+came after the commit. Two applies at once: who decided on another end is overtaken.
 """

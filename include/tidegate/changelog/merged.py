@@ -1,7 +1,7 @@
 """Rows of a changelog's files in order, however many files overlap and however large a transaction is.
 
 In:  live files of one state; from one commit_ts on, up to another.
-Out: Arrow tables of table.SCHEMA, each behind the one before.
+Out: Arrow tables of table.SCHEMA, each after the one before.
 
 Each file is in order by itself, and in row groups. A file is opened when the reading reaches its
 first possible place by the log's bounds; a row group of each open one is in memory. Every row below
@@ -75,7 +75,7 @@ def placed(rows: pa.Table, at: int) -> Placed:
 
 
 def behind(rows: pa.Table, place: Placed) -> pa.ChunkedArray:
-    """Mask of the rows behind a place, column by column from the last."""
+    """Mask of the rows after a place, column by column from the last."""
     mask = pc.greater(rows[PLACE[-1]], place[-1])
     for name, value in zip(PLACE[-2::-1], place[-2::-1], strict=True):
         mask = pc.or_(pc.greater(rows[name], value), pc.and_(pc.equal(rows[name], value), mask))
@@ -83,7 +83,7 @@ def behind(rows: pa.Table, place: Placed) -> pa.ChunkedArray:
 
 
 class _Head:
-    """The next rows of a file; rows are empty behind its end."""
+    """The next rows of a file; rows are empty after its end."""
 
     def __init__(self, groups: Iterator[pa.Table]) -> None:
         self._groups = groups
@@ -124,7 +124,7 @@ def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: CommitRange) ->
 
 
 def _follows(parquet: pq.ParquetFile, before: int, at: int, bounds: Sequence[tuple[int, int]]) -> bool:
-    """Whether all rows of a row group are behind those of another. Within one commit its stamps don't tell."""
+    """Whether all rows of a row group are after those of another. Within one commit its stamps don't tell."""
     if bounds[before][1] != bounds[at][0]:
         return bounds[before][1] < bounds[at][0]
     ends = [

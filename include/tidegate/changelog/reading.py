@@ -45,7 +45,7 @@ class Place:
 def changes_after(
     lake: LakeFiles, table: Table, place: Place, upto_ts: int, *, over_gaps: bool = False
 ) -> Iterator[pa.Table]:
-    """Raises ChangesMissing when changes behind the place have left the changelog; over_gaps: goes on without them."""
+    """Raises ChangesMissing when changes after the place have left the changelog; over_gaps: goes on without them."""
     seen = -1
     while (state := control.load(lake, table)) is not None:
         if not over_gaps:
@@ -78,7 +78,7 @@ def place_of(rows: pa.Table, at: int) -> Place:
 
 
 def _check_kept(lake: LakeFiles, table: Table, state: TableState, place: Place) -> None:
-    """All behind a place is there when the oldest file begins at or below it, or is the first that there ever was."""
+    """All after a place is there when the oldest file begins at or below it, or is the first that there ever was."""
     first = min(state.files, key=_bounds, default=None)
     if first is None or _bounds(first)[0] <= place.commit_ts:
         return

@@ -206,7 +206,7 @@ def _next_of(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str:
             f" `{forget} put-back` accepts the loss. Then read the tables again: `tidegate snapshot start`"
         )
     if not traits.has_positions:
-        return "capture goes on behind what the backup has; see `tidegate check`"
+        return "capture goes on after what the backup has; see `tidegate check`"
     try:
         why = _gap(loaded, name, lake)
     except TidegateError as error:

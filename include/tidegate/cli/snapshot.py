@@ -3,7 +3,7 @@
 In:  a pipeline file; its sources' connections, whose accounts may write `tidegate.watermark`; capture and apply, which
      run meanwhile: each wave of rows is taken by apply before the reader may end.
 Out: requests and events in control/snapshots, rows in bronze/chunks, marks at the source; lines on stderr meanwhile.
-     Ctrl-C ends behind the wave that is being read, with 130; `run` goes on, and with --follow it goes on by itself
+     Ctrl-C ends after the wave that is being read, with 130; `run` goes on, and with --follow it goes on by itself
      where source or lake were down. Exit code 1 when a table wasn't read.
 """
 

@@ -1,7 +1,7 @@
 """`tidegate tail PIPELINE DB.T`: every change of a table that keeps a changelog, as lines, in commit order.
 
 In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>).
-Out: NDJSON on stdout; with --group the place behind what was printed, saved in control/subscriptions.
+Out: NDJSON on stdout; with --group the place after what was printed, saved in control/subscriptions.
 """
 
 from __future__ import annotations

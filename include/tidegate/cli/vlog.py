@@ -55,7 +55,7 @@ def list_files(place: Place, source: Source = None, state_dir: StateDir = None) 
                     if isinstance(part, Record):
                         last, largest = part.segment.seq, max(largest, commit_ts_of(part.segment))
                     elif isinstance(part, Torn):
-                        state = f"open, {part.bytes} bytes behind its last record"
+                        state = f"open, {part.bytes} bytes after its last record"
                     elif isinstance(part, End) and part.footer:
                         state = "full"
             begun = first.segment.seq if first else 0
@@ -172,7 +172,7 @@ def owed(
                 newest = next(reversed(Bronze(lake, name).last_segments()), None)
                 gap = _record_loss(desk, name, forget, state_dir) if loaded.sources[name].traits.pushes else None
                 owing.forget(forget)
-            end = f"behind {newest.end}, {time_text(newest.resolved_ts)}" if newest else "since its beginning"
+            end = f"after {newest.end}, {time_text(newest.resolved_ts)}" if newest else "since its beginning"
             print(f"{name}: forgotten; what it acknowledged {end}, and bronze doesn't get again, is lost")
             if gap is not None:
                 print(f"{name}: segment {gap.seq} of bronze says so: its tables wait there, and a snapshot reads each")

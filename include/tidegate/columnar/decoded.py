@@ -18,7 +18,7 @@ from tidegate.errors import Terminal
 
 # Kinds of row images. Compiled code takes them in.
 IMAGE_INSERT: Final = 0
-IMAGE_BEFORE: Final = 1  # the image behind it is IMAGE_AFTER: an update
+IMAGE_BEFORE: Final = 1  # the image after it is IMAGE_AFTER: an update
 IMAGE_AFTER: Final = 2
 IMAGE_DELETE: Final = 3
 

@@ -35,7 +35,7 @@ _LARGE_FORM: Final = (
 )  # fmt: skip
 _DECIMAL, _DATE, _TIME, _DATETIME, _TIMESTAMP = 246, 10, 11, 12, 7  # field types of opaque values
 _NULL_DOCUMENT: Final = bytes([_LITERAL, 0])
-Place = tuple[int, int, int]  # a value's type, the offsets of its bytes and behind its container
+Place = tuple[int, int, int]  # a value's type, the offsets of its bytes and after its container
 _DEPTH_MAX: Final = 110  # the server allows 100
 _EXPONENT_FROM: Final = 15  # MAX_DECPT_FOR_F_FORMAT (strings/dtoa.cc)
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -125,7 +125,7 @@ class JsonReader:
         return keys
 
     def _counted(self, at: int, end: int) -> bytes:
-        """Bytes behind their length: seven bits a byte, the lowest first; the top bit says that more follow."""
+        """Bytes after their length: seven bits a byte, the lowest first; the top bit says that more follow."""
         count = 0
         for shift in range(0, 35, 7):
             if at >= end:

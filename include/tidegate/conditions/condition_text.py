@@ -124,7 +124,7 @@ class _Reader:
             self.take("word", "AND")
             part = All((low, Compared(column, "<=", self._literal())))
         elif denied:
-            raise ValueError(f"IN or BETWEEN is wanted behind NOT at character {self._tokens[self._at].at + 1}")
+            raise ValueError(f"IN or BETWEEN is wanted after NOT at character {self._tokens[self._at].at + 1}")
         else:
             token = self._tokens[self._at]
             sign = self.take("sign")

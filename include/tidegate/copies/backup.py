@@ -4,7 +4,7 @@ In:  a lake, a folder for its copy, perhaps with an earlier copy.
 Out: a backup: tables at versions of one moment, by name in its paper.
 
 The order makes the versions fit. The versions of control's tables are looked at first, all at one
-moment; directly behind it those of silver's tables, then of the changelogs. These versions are
+moment; directly after it those of silver's tables, then of the changelogs. These versions are
 copied, however long it takes; bronze comes last, at its newest version. Nothing in the copy then
 mentions data too late to be in it: silver is as far as control says or a little further, as after a
 killed apply, and bronze has all of silver's data. Before all this, files alone are brought, in any
@@ -55,7 +55,7 @@ CHANGELOG: Final = "changelog"
 VALUE_LOGS: Final = "control/value_logs"  # which value logs owe the lake something (capture/owing.py)
 BRONZE: Final = (tables.SEGMENTS.path, tables.CHUNKS.path)  # segments name chunks
 _CONTENTS_TOLD: Final = 3
-# Of control first what a window writes last: should it never be still, each says no more than those behind it.
+# Of control first what a window writes last: should it never be still, each says no more than those after it.
 _LAST_WRITTEN: Final = (tables.CUTS, tables.SNAPSHOTS, tables.TABLE_STATES, tables.FOLLOWED)
 
 
@@ -78,7 +78,7 @@ class Backup:
     brought_bytes: int = 0
     _before: Mapping[str, Copied] = field(default_factory=dict)
     _earlier: Mapping[str, Copied] = field(default_factory=dict)
-    _later: bool = False  # a table is further than it was behind control
+    _later: bool = False  # a table is further than it was after control
     _between: Between = field(init=False)
 
     def run(self) -> Manifest:
@@ -339,7 +339,7 @@ class Backup:
 
 
 def _by_top(paths: Iterable[str]) -> list[list[str]]:
-    """Changelogs behind silver: an apply appends to a table's changelog before silver has it."""
+    """Changelogs after silver: an apply appends to a table's changelog before silver has it."""
     every = list(paths)
     return [[path for path in every if path.startswith(f"{top}/")] for top in (SILVER, CHANGELOG, "bronze")]
 

@@ -41,7 +41,7 @@ from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.table_names import splits
 
-# The first word of a statement, behind comments and at the front of versioned ones.
+# The first word of a statement, after comments and at the front of versioned ones.
 _FIRST: Final = re.compile(
     r"(?:[\s(]++|/\*M?!\d*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|\#[^\n]*+|--\s[^\n]*+)*+([A-Za-z]++)"
 )

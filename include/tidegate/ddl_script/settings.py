@@ -1,6 +1,6 @@
 """The meaning of SET in a script: sql_mode, and the variables that it is put together from.
 
-In:  a cursor behind SET.
+In:  a cursor after SET.
 Out: settings that the next statements run under. A value that can't be known from the script is the server's default.
 """
 

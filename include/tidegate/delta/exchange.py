@@ -3,7 +3,7 @@
 In:  a table's log, the live files to go, `add` bodies of the new ones.
 Out: one commit; or CommitConflict, when one of the files that go is no longer live as it was.
 
-It may go behind any other commits. As long as the files are live, with the same deletion vectors, the new files have
+It may go after any other commits. As long as the files are live, with the same deletion vectors, the new files have
 the same rows.
 """
 
@@ -28,7 +28,7 @@ def exchange(
     operation: str,
     data_change: bool = False,
 ) -> TableState:
-    """The state behind the commit. data_change: the new files don't hold all rows of those that go.
+    """The state after the commit. data_change: the new files don't hold all rows of those that go.
 
     Raises CommitConflict (nothing was written), LakeUnavailable, DeltaUnsupported.
     """

@@ -65,7 +65,7 @@ def unknown(protocol: Mapping[str, Any]) -> list[str]:
 def check_writable(state: TableState, actions: Sequence[Action], *, checked: bool = False) -> None:
     """Raise DeltaUnsupported when the protocol asks more of this commit than we do.
 
-    state: what the table is behind the commit. Whoever takes rows out of files or adds files with rows has checked by
+    state: what the table is after the commit. Whoever takes rows out of files or adds files with rows has checked by
     himself that the values fit the columns. checked: as Change has it.
     """
     check_readable(state)

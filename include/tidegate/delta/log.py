@@ -6,7 +6,7 @@ Out: TableStates; commit files.
 Why no commit is lost and none is made twice, whoever else writes to the table, on whatever machine:
 1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py):
    one of all candidates for a version wins, and his object is whole and durable.
-2. It is tried at the version behind the state that its actions were decided on, and nowhere else. Another writer of
+2. It is tried at the version after the state that its actions were decided on, and nowhere else. Another writer of
    that version has changed the state under the decision: CommitConflict, and the caller reads again and decides again.
    Nothing is ever rebased.
 3. Whether an attempt was made is known by the log, not by an answer: each commit carries the id of its attempt
@@ -19,7 +19,7 @@ Why no commit is lost and none is made twice, whoever else writes to the table, 
    came in between. The writer of the newest version sees at each later look whether it is still his:
    CommitOverwritten, never silence.
 6. Before a commit the known version is looked for: a table that was dropped and made again starts at 0, and a commit
-   behind the old one's last version would leave a gap in its log.
+   after the old one's last version would leave a gap in its log.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class DeltaLog:
         while True:
             state = first = self._load(version)
             state, _ = self._forward(state, version)
-            # Else it may have been cleaned up since the checkpoint was read, behind a newer one.
+            # Else it may have been cleaned up since the checkpoint was read, after a newer one.
             if state.version == version or first.version <= before:
                 return state if state.version == version else None
             before = first.version
@@ -194,7 +194,7 @@ class DeltaLog:
                 return state, last
 
     def _check_whole(self, state: TableState) -> None:
-        """Objects behind the readable part: a log with lost ones isn't a shorter one, or a missing table.
+        """Objects after the readable part: a log with lost ones isn't a shorter one, or a missing table.
 
         A commit into the gap would be one that no reader finds.
         """
@@ -204,7 +204,7 @@ class DeltaLog:
         else:
             later = [e.name for e in self._store.names() if e.name[:1].isdigit()]
         if later and first not in later and self._store.stat(first) is None:  # not one that came while it was listed
-            why = "without a usable checkpoint" if not state.created else f"behind version {state.version}"
+            why = "without a usable checkpoint" if not state.created else f"after version {state.version}"
             raise LakeRefused(
                 f"its log {'goes on' if state.created else 'begins'} at {later[0]} {why}",
                 where=self.place,
@@ -249,7 +249,7 @@ class DeltaLog:
     # --- committing ---------------------------------------------------------------------------------
 
     def commit(self, read: TableState, change: Change, *, attempt: str = "") -> TableState:
-        """Commit at version read.version + 1; the state behind it.
+        """Commit at version read.version + 1; the state after it.
 
         attempt: an id that the caller uses for all tries of one change; when an earlier one of them has this version
         after all, nothing is written again (update() looks for it at all versions since). Raises CommitConflict when

@@ -8,7 +8,7 @@ oldest version in there. The reasons why it is safe at any time, in any number o
 1. A cut is a whole checkpoint that was just read; every commit from its own version on to the newest is there. Each
    version from the cut on can be read as before. It has stood for a day: whoever listed the log before it was there,
    and still reads the commits that it stands for, has come to an end.
-2. `_last_checkpoint` never names what goes: no cut lies behind it.
+2. `_last_checkpoint` never names what goes: no cut lies after it.
 3. Versions go one after the other, the oldest first, each by a request of its own, since a store keeps no order within
    one. The rest after a killed or bounded run begins later and has no gap. Nobody who holds version N finds it there
    and N + 1 gone: this would look like the end of the log, where he may commit.

@@ -1,6 +1,6 @@
 """The state of a Delta table at one version, carried forward by its log's own actions.
 
-In:  the actions of a checkpoint, then those of each commit behind it, in order.
+In:  the actions of a checkpoint, then those of each commit after it, in order.
 Out: TableState: live files, transaction versions, domain metadata, metadata, protocol.
 
 Reconciled by PROTOCOL.md, "Action Reconciliation". Tombstones aren't kept here: only checkpoints need them, and they
@@ -135,7 +135,7 @@ class TableState:
         return self.transactions.get(app_id, 0)
 
     def after(self, version: int, actions: Iterable[Action]) -> TableState:
-        """The state behind the next commit, or behind a checkpoint's actions when there is none yet."""
+        """The state after the next commit, or after a checkpoint's actions when there is none yet."""
         assert self.version in (version - 1, NO_TABLE), "commits are applied in order"
         made = _Making(self)
         for action in actions:

@@ -2,7 +2,7 @@
 
 In:  chunks of the table.
 Out: a commit per file with rows of theirs. A chunk keeps its CRC-32C, which its wave's high watermark names in the log:
-     four bytes behind its Arrow stream, which no reader of it looks at, make it so.
+     four bytes after its Arrow stream, which no reader of it looks at, make it so.
 
 A chunk's range of keys stays: what a snapshot divided the table into names keys of rows between which it read.
 """
@@ -114,7 +114,7 @@ class ChunkRows:
 
 
 def forging(data: bytes, wanted: int) -> bytes:
-    """Four bytes behind data that make its CRC-32C this."""
+    """Four bytes after data that make its CRC-32C this."""
     table = []
     for byte in range(256):
         value = byte

@@ -3,7 +3,7 @@
 In:  a lake, a table, keys.
 Out: path of a table -> how many of its cells name one of the keys.
 
-A snapshot goes on behind its last bound, so bounds can't be taken out; they go by age (maintain.keep_records_days).
+A snapshot goes on after its last bound, so bounds can't be taken out; they go by age (maintain.keep_records_days).
 """
 
 from __future__ import annotations

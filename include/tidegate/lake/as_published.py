@@ -6,7 +6,7 @@ Out: Shown; rows of control/cuts as Said.
 How much is read: nothing beside the newest state, if nobody else wrote to the log since its row of
 control/cuts. Else the commits since, newest first, up to the newest one of ours: they are few,
 since maintain names its commits in a row of its own. At an apply's start (`is_quiet`) one listing
-behind the published version, on a disk two looks, answers for an untouched table.
+after the published version, on a disk two looks, answers for an untouched table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidegate.tables import CUTS
 
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
 _COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at"]
-_CLOCKS_MS: Final = 1000  # a row is stamped right behind its commit, perhaps by another clock
+_CLOCKS_MS: Final = 1000  # a row is stamped right after its commit, perhaps by another clock
 
 
 def said_of_all(lake: LakeFiles) -> dict[str, Said]:
@@ -55,7 +55,7 @@ def own_ts(state: TableState, app_id: str) -> int:
 
 
 def is_quiet(log: DeltaLog, said: Said) -> bool:
-    """Whether the published version is there since it was published, and nothing behind it. One
+    """Whether the published version is there since it was published, and nothing after it. One
     listing; on a disk two looks.
 
     A commit newer under its name is another's, over ours or in a log put back: False, and the log
@@ -93,7 +93,7 @@ def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -
 
 
 def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool | None:
-    """Whether a RESTORE stands behind our newest commit, and behind the known version. None where the log lost entries
+    """Whether a RESTORE stands after our newest commit, and after the known version. None where the log lost entries
     from there.
 
     It takes rows back, and keeps what the log says of our commits.

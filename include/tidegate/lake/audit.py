@@ -114,7 +114,7 @@ class Recorded:
 
 @contextmanager
 def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
-    """The frame of an action. Its errors go on to the caller, behind their row.
+    """The frame of an action. Its errors go on to the caller, after their row.
 
     Raises AlreadyDone, before anything is done, if an action with this id was begun. Raises
     LakeUnavailable, LakeRefused.

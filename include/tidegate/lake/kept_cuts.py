@@ -106,7 +106,7 @@ def _chosen(
 
 
 def _begins_anew(rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows behind a repair of silver: put back or made anew before them. rows: in order."""
+    """Rows after a repair of silver: put back or made anew before them. rows: in order."""
     table = _codes(rows["table"])
     order = np.argsort(table, kind="stable")
     follows = np.append(False, table[order][1:] == table[order][:-1])

@@ -208,7 +208,7 @@ def _type_text(kind: Any) -> str:
 
 
 def _sums(log: DeltaLog, version: int, after_ts: int) -> tuple[int | None, int | None]:
-    """Rows and bytes of the files written by our commits behind a cut, walking back from the newest."""
+    """Rows and bytes of the files written by our commits after a cut, walking back from the newest."""
     rows = size = 0
     for at in range(version, max(-1, version - LINEAGE_COMMITS_MAX), -1):
         actions = log.actions(at)

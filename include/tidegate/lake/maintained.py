@@ -3,7 +3,7 @@
 In:  a lake: the newest file of control/maintenance.
 Out: a LastMaintain: what was done, and what the next run must do; nothing is written.
 
-A run appends its rows at its end, behind the packing of this very table: its rows are the newest file's. If a run ended
+A run appends its rows at its end, after the packing of this very table: its rows are the newest file's. If a run ended
 before its own rows, the file has several runs' rows: a step on a table that comes twice begins an older run.
 """
 

@@ -28,7 +28,7 @@ class ForeignCommit(NamedTuple):
 
 
 def changes_by_others(log: DeltaLog, app_id: str, known: int, newest: int) -> list[ForeignCommit]:
-    """Commits behind the version `known`, at most the last OTHERS_COMMITS_MAX; known: at least 0.
+    """Commits after the version `known`, at most the last OTHERS_COMMITS_MAX; known: at least 0.
 
     Raises LakeUnavailable, LakeRefused.
     """

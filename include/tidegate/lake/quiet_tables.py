@@ -30,7 +30,7 @@ class _Asked:
 
     @property
     def begin(self) -> str:
-        """The published commit's name without its last character, so that a listing behind it has the commit."""
+        """The published commit's name without its last character, so that a listing after it has the commit."""
         return (self.folder + commit_name(self.said.version))[:-1]
 
     def is_behind(self, name: str) -> bool:

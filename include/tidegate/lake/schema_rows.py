@@ -107,7 +107,7 @@ def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any
 def newest_rows(
     lake: LakeFiles, kinds: Collection[str], count: int
 ) -> list[tuple[dict[str, Any] | None, dict[str, Any]]]:
-    """The newest versions of these kinds, the newest first, each behind its table's version before
+    """The newest versions of these kinds, the newest first, each after its table's version before
     it. Raises LakeUnavailable.
     """
     files = _files(lake)

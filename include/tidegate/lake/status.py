@@ -37,8 +37,8 @@ class SourceStatus:
     """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none
     yet. heard_at: when its newest segment was cut, Unix time.
 
-    unapplied_bytes: of files with a transaction behind the cut; unapplied_since: when the first of
-    them came; unapplied_ts: the first commit behind the cut, or before it as far as the files'
+    unapplied_bytes: of files with a transaction after the cut; unapplied_since: when the first of
+    them came; unapplied_ts: the first commit after the cut, or before it as far as the files'
     statistics tell; 0 without one. above_cut_since: when its log came above the cut, 0 where it
     hasn't.
     """

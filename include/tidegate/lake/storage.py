@@ -81,7 +81,7 @@ def lake_root(path: str, home: Path) -> str:
             where=f"{parts.scheme}://...",
             remedy="put keys into the extra of the lake's connection (lake.conn_id), and leave them out of the URL",
         )
-    if "#" in path or "?" in path:  # nothing behind it would be part of a path: all tables would lie in one folder
+    if "#" in path or "?" in path:  # nothing after it would be part of a path: all tables would lie in one folder
         raise ConfigError(
             "a URL of a store may have no # or ? in it",
             where=f"{parts.scheme}://...",

@@ -6,7 +6,7 @@ Out: Change: removed and added files, columns, and our transactions as the rebui
 Readers see the one table or the other. The live table keeps its id, its properties and its history. Columns of a
 rebuilt table aren't mapped, so those of the live one no longer are: a foreign writer who drops or renames a column
 turns that on (delta.columnMapping), and no file from then stays.
-Its record of our progress goes back to the rebuilt table's: after a kill right behind the commit,
+Its record of our progress goes back to the rebuilt table's: after a kill right after the commit,
 the guard (standing/silver.py) sees a table older than the published one, and it catches up.
 """
 
@@ -24,7 +24,7 @@ from tidegate.lake.silver_tables import renamed_columns, with_rules
 from tidegate.row_expressions import identities
 from tidegate.tables import SYSTEM_PREFIX
 
-# Under which a rebuilt table says, behind the table's own application id, up to where it has all rows.
+# Under which a rebuilt table says, after the table's own application id, up to where it has all rows.
 REBUILT: Final = "/rebuilt"
 _CLUSTERING: Final = "delta.clustering"
 _BESIDE: Final = "drop it from silver, or give it back its name; without --swap the table is rebuilt beside"

@@ -143,7 +143,7 @@ def _windows(edges: list[float], published: list[float]) -> Iterator[float | Non
 
 def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:
     """complete: the moment of the first commit above each cut. dense: every cut is there, so just
-    before one is published the one before it counts, and behind the last one it does until now.
+    before one is published the one before it counts, and after the last one it does until now.
     """
     steps = len(edges) - 1
     for step in range(steps):

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 _PACKED_BYTES: Final = 4 << 20
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_STAT_CPU: Final = slice(11, 15)  # utime, stime, cutime, cstime behind the name of proc(5)'s stat
+_STAT_CPU: Final = slice(11, 15)  # utime, stime, cutime, cstime after the name of proc(5)'s stat
 _STAT_BEGAN: Final = 19  # starttime
 _SUMS: Final = [
     ("ended_ms", "max"),
@@ -216,7 +216,7 @@ def used_steps(lake: LakeFiles, edges: Sequence[float]) -> UsedSteps:
 
 
 def _cpu(rows: pa.Table, edges: npt.NDArray[np.float64]) -> tuple[float | None, ...]:
-    """None before the first row and behind the last one; 0 where nothing worked between them."""
+    """None before the first row and after the last one; 0 where nothing worked between them."""
     if not rows.num_rows:
         return (None,) * (len(edges) - 1)
     ends, lengths = rows["ended_ms"].to_numpy() / 1000, np.maximum(rows["seconds"].to_numpy(), 1e-3)

@@ -11,11 +11,11 @@ from tidegate.limits.units import MIB
 # --- landing --------------------------------------------------------------------------------------
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
-# A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
+# A commit that puts files in the place of others goes after whoever came first, for as long as its files are live.
 EXCHANGE_ATTEMPTS_MAX: Final = 20
 # From a data file's writing to the commit that names it, tries included: a file that waits for longer may be deleted.
 COMMIT_SECONDS_MAX: Final = 3600
-# Of control tables: what another commit leaves true is made again behind it, which takes milliseconds.
+# Of control tables: what another commit leaves true is made again after it, which takes milliseconds.
 CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 
 # --- stores of commits and leases -----------------------------------------------------------------
@@ -58,7 +58,7 @@ CHECKPOINT_BATCH_ROWS: Final = 1 << 16
 # over goes the next time. A look follows each checkpoint, so the log is cleaned faster than it grows.
 LOG_CLEANUP_FILES_MAX: Final = 2_000
 # Commits of an object store's log that are asked for at once: a table of which nothing is known yet may have dozens
-# behind its checkpoint, some 20 ms each.
+# after its checkpoint, some 20 ms each.
 LOG_READ_THREADS_MAX: Final = 16
 # Delta itself writes one, inside the commit, only when apply has written none for so long.
 CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
@@ -74,7 +74,7 @@ BRONZE_GROUP_ROWS_MAX: Final = 1024
 BRONZE_YOUNG_SECONDS: Final = 600
 # Captures commit up to four times a second each; who comes second looks at one small commit and tries again.
 BRONZE_COMMIT_ATTEMPTS_MAX: Final = 50
-# A checkpoint takes 15 us for each file that is in bronze or left it lately, and a reader 100 us for each commit behind
+# A checkpoint takes 15 us for each file that is in bronze or left it lately, and a reader 100 us for each commit after
 # it: with a commit in between for so many of them, writing them takes half a percent of a core.
 BRONZE_CHECKPOINT_COMMIT_ROWS: Final = 100
 # What bronze's log removed stays on disk so long, for whoever planned with it: twice the longest apply, at least this.
@@ -100,7 +100,7 @@ CONTROL_REMOVED_KEPT_HOURS: Final = 2
 CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
 # A window makes a few commits to a table, one per DDL at the most and one per packing.
 LATENCY_COMMITS_MAX: Final = 32
-# Of a log behind what was published: more are another writer's, and one of them is enough to tell.
+# Of a log after what was published: more are another writer's, and one of them is enough to tell.
 OTHERS_COMMITS_MAX: Final = 50
 # Lines of a log about them at a time: a nightly job may have changed each of 10,000 tables.
 OTHERS_SAID_TABLES_MAX: Final = 20

@@ -6,7 +6,7 @@ Out: "uuid:1-5,uuid:tag:3" or "0-1-17,1-2-3"; DecodeError when the bytes don't f
 Layouts: mysql-server sql/rpl_gtid_set.cc (Gtid_set::encode), little-endian. Old: count of uuids
 u64, then per uuid 16 bytes, count of intervals u64, each start u64 and end u64 (exclusive). Tagged
 (since 8.3): the u64 holds the format (1) in its first and last byte and the count between them;
-behind each uuid stands its tag, as a length in mysql::serialization's form and the characters.
+after each uuid stands its tag, as a length in mysql::serialization's form and the characters.
 MariaDB: sql/log_event.cc (Gtid_list_log_event): count u32 whose four high bits are flags, then per
 domain u32, server id u32, sequence u64.
 """

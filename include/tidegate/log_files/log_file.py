@@ -82,7 +82,7 @@ class _Place:
 class BinlogFile:
     """An open file. The attributes say how far the last walk came.
 
-    read_to: offset behind the last whole transaction given out. commit_ts: of that transaction, the floor of the next
+    read_to: offset after the last whole transaction given out. commit_ts: of that transaction, the floor of the next
     file. format: of the FORMAT_DESCRIPTION read last, None before the first.
     """
 
@@ -134,7 +134,7 @@ class BinlogFile:
         return status.st_size, len(magic)
 
     def pieces(self) -> Iterator[FilePiece]:
-        """All whole transactions. Raises StreamCorrupt, UnsupportedValue or UnknownEvent behind the last one that is
+        """All whole transactions. Raises StreamCorrupt, UnsupportedValue or UnknownEvent after the last one that is
         whole: for a fault, and at the end of a file whose tail is missing.
         """
         if 0 < self.size < MAGIC_BYTES:

@@ -3,7 +3,7 @@
 In:  DDL scripts (a dump of the schema), then the log's own DDL as its files are read.
 Out: for rows events, the plan of a table version that their TABLE_MAP agrees with.
 
-A dump was taken at some moment; the log's own DDL may lie before or behind it. The version in force
+A dump was taken at some moment; the log's own DDL may lie before or after it. The version in force
 by commit_ts is therefore only the first that is tried, then the script's versions of the table, the
 last one first. When none agrees, FULL metadata speaks for itself, with a note; without it the table
 can't be read.

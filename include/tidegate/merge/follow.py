@@ -290,7 +290,7 @@ def _begun(name: str, physical: Physical, ground: Ground) -> int | Untold | None
 def _beginning(versions: Sequence[TableVersion], cut_ts: int, gap_ts: int, *, emptied: bool) -> int | Untold | None:
     """The commit_ts after which all of a table's rows came; why there is none; None: no rows at the cut.
 
-    gap_ts: of an accepted gap that may hide DDL; behind it CREATE TABLE alone tells columns. emptied: the last CREATE
+    gap_ts: of an accepted gap that may hide DDL; after it CREATE TABLE alone tells columns. emptied: the last CREATE
     or TRUNCATE will do; else deleted rows are kept, and it is the first.
     """
     known = [version for version in versions if version.commit_ts <= cut_ts]

@@ -7,7 +7,7 @@ Keyed tables: one MERGE by key. Tables without a key: a row's key is (hash of al
 occurrence number among equal rows); the net count per hash tells how many occurrences come or go.
 
 A keyed table whose deleted rows stay is staged with upserts alone (past/form.py); without a key, the
-live occurrences come first and the ended ones behind them.
+live occurrences come first and the ended ones after them.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _last_of(*sorted_columns: Int64s) -> npt.NDArray[np.bool_]:
 
 
 def _next(codes: Int64s, stamps: Int64s) -> Int64s:
-    """commit_ts of the key's next row; OPEN behind the last."""
+    """commit_ts of the key's next row; OPEN after the last."""
     behind = np.full(len(codes), OPEN, np.int64)
     same = codes[1:] == codes[:-1]
     behind[:-1][same] = stamps[1:][same]

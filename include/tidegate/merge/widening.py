@@ -25,7 +25,7 @@ def wider(left: str, other: str) -> str | None:
 
 
 def _fits(narrow: str, wide: str) -> bool:
-    """Digits before the point are enough, and behind it there are as many: 1.50 and 1.5000 don't read the same."""
+    """Digits before the point are enough, and after it there are as many: 1.50 and 1.5000 don't read the same."""
     if wide in _INTEGERS:
         return narrow in _INTEGERS and _DIGITS[narrow] <= _DIGITS[wide]
     before, behind = _digits(narrow), _digits(wide)
@@ -33,7 +33,7 @@ def _fits(narrow: str, wide: str) -> bool:
 
 
 def _digits(kind: str) -> tuple[int, int] | None:
-    """Before and behind the point."""
+    """Before and after the point."""
     if kind in _INTEGERS:
         return _DIGITS[kind], 0
     match = _DECIMAL.fullmatch(kind)

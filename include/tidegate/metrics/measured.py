@@ -61,7 +61,7 @@ def samples(
     return made
 
 
-# What is yielded: the metric, the labels behind the pipeline's, the value or None.
+# What is yielded: the metric, the labels after the pipeline's, the value or None.
 Figure = tuple[str, tuple[str, ...], float | None]
 
 

@@ -1,12 +1,12 @@
 """A person accepts a source's loss of captured log, or its purge of uncaptured log; capture goes on
-behind the gap.
+after the gap.
 
 In:  a source that capture stopped at (PositionLost) on every host of it, its bronze and value log.
 Out: a Gap: the loss, and where capture can go on. Recorded, it is a segment of bronze without bytes. Apply holds the
      tables in it, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless the loss may hide
      DDL (HAS_DDL).
 
-Where it goes on: behind the newest captured segment still at the server, if it can continue there;
+Where it goes on: after the newest captured segment still at the server, if it can continue there;
 then the gap names the tables of the segments after it. When there is none, at the beginning of the
 server's binlog; then nobody can say what changed in between, and the gap names every table.
 """

@@ -1,7 +1,7 @@
 """Whether a view of MariaDB sees every XA branch whose commit stands before its place in the log.
 
 In:  the log's end and the prepared branches, asked before the view is opened; the view's place; the
-     log behind.
+     log after.
 Out: yes, or no: then another view is opened.
 
 MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view
@@ -9,7 +9,7 @@ opened in between lacks the branch's rows, and a follower of the log from its pl
 of them. Until the engine has committed a branch it is listed as prepared. A branch answered before
 we ask for the log's end, and not listed after it, is therefore visible. An answer between there and
 the view's place is in doubt, and so are the listed branches: such a branch is seen correctly when
-its answer comes behind the place, or not at all while we wait.
+its answer comes after the place, or not at all while we wait.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BranchesBeside:
                 left.intersection_update(prepared_branches(cursor))
                 if left:
                     time.sleep(CAPTURE_POLL_SECONDS)
-        first: dict[str, str] = {}  # of each branch behind the place
+        first: dict[str, str] = {}  # of each branch after the place
         for end, word, name in _said(connection, min(self.end, at)):
             if end > at.offset:
                 first.setdefault(name, word)
@@ -68,7 +68,7 @@ class BranchesBeside:
 
 
 def _said(connection: Any, after: Position) -> Iterator[tuple[int, str, str]]:
-    """The facts in a file of the log about branches behind a place: where it ends, the word, the branch's name."""
+    """The facts in a file of the log about branches after a place: where it ends, the word, the branch's name."""
     with connection.cursor(SSCursor) as cursor:  # rows as they come: there may be many other events
         cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s", (after.file, after.offset))
         for row in cursor:

@@ -4,7 +4,7 @@ In:  an Airflow connection (tidegate.connections).
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
 A source may have several hosts, of which one is its primary now: `hosts` of the extra, tried in
-order behind the connection's own. The choice of capture's host is mysql/hosts.py's; any other
+order after the connection's own. The choice of capture's host is mysql/hosts.py's; any other
 caller gets the first to answer.
 
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and

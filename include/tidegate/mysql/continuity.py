@@ -5,7 +5,7 @@ In:  the facts of the connected server, the captured segments' places and checks
 Out: nothing, or PositionLost with the missing log of the source, its tables, and the remedy.
 
 A server without its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back)
-numbers its next transactions as the lost ones were, so its GTIDs prove nothing: going on behind
+numbers its next transactions as the lost ones were, so its GTIDs prove nothing: going on after
 them would leave the lost rows in silver and skip the new ones. The bytes are therefore compared:
 the newest captured events are asked for once more, by position, and their CRC-32C must be the
 captured one. On another server there are no such bytes; there GTIDs must do: servers of a topology
@@ -34,7 +34,7 @@ from tidegate.segments.segment import Segment, Server
 from tidegate.tables import SegmentKind
 
 _HEADER_BYTES: Final = 19
-_STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
+_STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, after two versions
 _PACKET_HEADER_BYTES: Final = 4
 # How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
 _NAMES_MAX: Final = 20
@@ -109,7 +109,7 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
         reached = executed.domains.get(domain, (0, 0))[1]
         if reached < sequence:
             last = f"{domain}-{server}-{sequence}"
-            lacking_gtids.append(last if reached + 1 == sequence else f"behind {domain}-*-{reached} up to {last}")
+            lacking_gtids.append(last if reached + 1 == sequence else f"after {domain}-*-{reached} up to {last}")
     return ", ".join(lacking_gtids)
 
 
@@ -149,7 +149,7 @@ def _gtids_between(flavour: Flavour, before: str, last: str) -> str:
         return f" (GTIDs up to {last})"
     if flavour is Flavour.MYSQL:
         return f" (GTIDs {MysqlGtidSet.parse(last).minus(MysqlGtidSet.parse(before))})"
-    return f" (GTIDs behind {before} up to {last})"
+    return f" (GTIDs after {before} up to {last})"
 
 
 def _touched(lost: list[Segment], *, whole: bool) -> str:

@@ -8,7 +8,7 @@ Out: nothing; or SourceUnavailable, to end the connection: the next one compares
 After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a removed
 file, and sends heartbeats from there. They look like those of a quiet server, and no later commit
 ever comes. Our place is taken before the server is asked, so a log without a reset ends there or
-behind it. One that has grown since, or was begun with a larger number (RESET ... TO n), doesn't end
+after it. One that has grown since, or was begun with a larger number (RESET ... TO n), doesn't end
 before our place: there GTIDs are compared (MySQL's) and its file is looked for. A stream moved
 since the last look wasn't reset: then nothing is asked. A proxy may ask another server than the
 sending one: such a log is not compared.

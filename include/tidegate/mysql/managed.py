@@ -47,7 +47,7 @@ class Managed:
     binlog_hours: int | None = None
 
     def __str__(self) -> str:
-        """To be put behind the server's name."""
+        """To be put after the server's name."""
         return "" if self.service is Service.OWN else f", {self.service}"
 
     @property

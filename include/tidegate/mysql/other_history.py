@@ -169,7 +169,7 @@ def _last_in(captured: Captured, narrow: Segment, executed: str) -> tuple[_Gtid,
 
 
 def _captured_events(segment: Segment) -> Iterator[_Event]:
-    """Those of its payload; the context says whether checksums stand behind them."""
+    """Those of its payload; the context says whether checksums stand after them."""
     checksum = 4
     for data, is_payload in ((bytes(segment.context), False), (bytes(segment.payload), True)):
         at = 0
@@ -210,7 +210,7 @@ def _of(events: Iterable[_Event], gtid: _Gtid, ours: _Transaction) -> _Transacti
             if transaction.whole or enough:
                 return transaction
     if transaction is not None:
-        transaction.whole = True  # the server has nothing behind it
+        transaction.whole = True  # the server has nothing after it
     return transaction
 
 

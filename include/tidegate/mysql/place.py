@@ -44,7 +44,7 @@ class BinlogPlace:
         return f"{self.file}:{self.offset}"
 
     def after(self, segment: Segment) -> BinlogPlace:
-        """The place behind a segment that continues this one."""
+        """The place after a segment that continues this one."""
         replay_from, replay_commit_ts, ceiling_ms = segment.end_pos, segment.resolved_ts, 0
         if segment.flags & SegmentFlag.OPEN_AT_END:
             ceiling_ms = segment.ceiling_ms

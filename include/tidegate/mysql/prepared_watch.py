@@ -5,7 +5,7 @@ In:  a cursor on the second connection; segments as they are cut.
 Out: names of branches, and where the server's log ended once it had replied.
 
 An answered branch leaves the server's list after its answer is in the log. A branch missing in a
-reply, without an answer up to the log's end behind this reply, therefore has no answer still to
+reply, without an answer up to the log's end after this reply, therefore has no answer still to
 come. Capture puts the reply into bronze once it has all up to there: it stands in the order of the
 log like everything else, and says the same a year later.
 """

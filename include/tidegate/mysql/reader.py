@@ -185,7 +185,7 @@ class BinlogReader:
         source, facts = self._source, self._second.facts
         entry = source.pipeline.server(source.source_name)
         folds = ServerSettings.of(facts.variables).folds_names
-        if checkpoint.seq == source.torn_behind:  # by GTID the server finds the file that goes on behind it
+        if checkpoint.seq == source.torn_behind:  # by GTID the server finds the file that goes on after it
             checkpoint = without_open(checkpoint)
         self._second.clock_ms()  # before the stream: a dead second connection must not look like a new stream
 

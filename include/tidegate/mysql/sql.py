@@ -22,7 +22,7 @@ def double_literal(value: float) -> str:
 
 
 def text_literal(utf8: bytes, charset: str) -> str:
-    """A text behind an introducer: the column's own, where the bytes are the same in it. Then the server has nothing to
+    """A text after an introducer: the column's own, where the bytes are the same in it. Then the server has nothing to
     convert, and may use an index.
     """
     same = utf8.isascii() and charset not in _OTHER_BYTES

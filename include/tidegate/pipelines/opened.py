@@ -69,7 +69,7 @@ def subscribe(
 ) -> Subscription:
     """A reader of a table's changelog (docs/changelog.md): its run() hands Arrow batches to a function.
 
-    since: a cut or a time, behind which it begins; else where the group is, or at the beginning. Raises UsageError,
+    since: a cut or a time, after which it begins; else where the group is, or at the beginning. Raises UsageError,
     ConfigError.
     """
     from tidegate.changelog.reading import Place

@@ -206,7 +206,7 @@ def seconds_of(text: str) -> float:
 def safe_point_of(text: str) -> int:
     """The last commit_ts of the second in mysql.tidb's tikv_gc_safe_point: 20240131-23:59:59 +0000. Raises ValueError.
 
-    Later versions add milliseconds behind the seconds.
+    Later versions add milliseconds after the seconds.
     """
     stamp, zone = text.split(" ")[:2]
     at = datetime.strptime(f"{stamp.split('.')[0]} {zone}", "%Y%m%d-%H:%M:%S %z")

@@ -6,7 +6,7 @@ Out: payloads for the stream: a job's JSON once it is finished, and at the begin
 
 A job's binlog has only its text and its id. The table afterwards, with the ids in rows, stands in
 TiDB's history alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay
-years later needs no TiDB. While TiDB can't be asked everything behind the DDL waits, and TiDB's
+years later needs no TiDB. While TiDB can't be asked everything after the DDL waits, and TiDB's
 writes are taken as ever.
 """
 
@@ -77,7 +77,7 @@ class JobNotes:
         try:
             jobs = self._asked.answer()
         except TidegateError as error:
-            log.warning("DDL jobs aren't known yet, and what comes behind them waits: %s", error)
+            log.warning("DDL jobs aren't known yet, and what comes after them waits: %s", error)
             jobs = None
         for commit_ts, job_id, text in jobs or ():
             if commit_ts in self._waiting:

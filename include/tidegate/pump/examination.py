@@ -93,7 +93,7 @@ def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -
 
 def _fates(source: str, entry: TidbSource, history: History) -> Line:
     if not entry.status_url:
-        text = "without status_url a transaction whose answer got lost holds everything behind it back for ever"
+        text = "without status_url a transaction whose answer got lost holds everything after it back for ever"
         return Line(source, SourceVerdict.CAUTION, text)
     try:
         mvcc = Mvcc(entry.status_url, history)

@@ -4,7 +4,7 @@ In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came 
      cluster.
 Out: the commit_ts of its effect, ROLLED_BACK, or None while unknown.
 
-A job leaves its queue for the history in a transaction behind the one that its binlog is of, and
+A job leaves its queue for the history in a transaction after the one that its binlog is of, and
 stays there. Once the history has it, one of its prewrites of that schema state was therefore
 committed: above all timestamps named when it came, and below the job's FinishedTS. TiDB tries again
 what failed, and nothing else: of several prewrites it is the last one. All of them have come by

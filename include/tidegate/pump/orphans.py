@@ -11,7 +11,7 @@ away. Therefore:
   have begun hours before it commits;
 - "nothing" counts when TiDB says it twice, orphan_seconds apart: what runs yet has a lock or a
   record by then;
-- it counts only while garbage collection's safe point, asked for behind the answer, is below every
+- it counts only while garbage collection's safe point, asked for after the answer, is below every
   possible commit_ts of the transaction: above all timestamps named when its prewrite came, and
   above all named at the first look.
 
@@ -61,7 +61,7 @@ class Fates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """fate: of a prewrite. at_ts: what the Pump had been told as it was asked. safe_point: behind the answer."""
+    """fate: of a prewrite. at_ts: what the Pump had been told as it was asked. safe_point: after the answer."""
 
     prewrite: UnansweredPrewrite[int]
     fate: int | None

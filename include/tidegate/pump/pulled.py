@@ -1,7 +1,7 @@
 """The stream that a drainer pulls from a Pump: its committed transactions in order of commit_ts, as
 TiDB Binlog's Pump has them.
 
-In:  bronze of one Pump; the commit_ts behind which a drainer goes on.
+In:  bronze of one Pump; the commit_ts after which a drainer goes on.
 Out: payloads of Commits with their rows, each once and in order; between them timestamps that bound
      all later ones from below. Without an end.
 
@@ -29,7 +29,7 @@ from tidegate.tidb.records.payload import binlog_of, committed_payload, fake_pay
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """commit_ts: a drainer that has this payload goes on behind it."""
+    """commit_ts: a drainer that has this payload goes on after it."""
 
     start_ts: int
     commit_ts: int

@@ -51,7 +51,7 @@ _UNIX: Final = "unix:"
 
 
 class Drained(Protocol):
-    """The commits behind a commit_ts, until stopped() says so."""
+    """The commits after a commit_ts, until stopped() says so."""
 
     def after(self, after_ts: int, stopped: Callable[[], bool]) -> Iterator[Pulled]: ...
 
@@ -225,7 +225,7 @@ class PumpServer:
         return write_answer(write.error if write.wait(left) else "not stored in time")
 
     def _pull(self, request: bytes, context: Any) -> Iterator[bytes]:
-        """A drainer comes again behind what it has, whatever ends its stream."""
+        """A drainer comes again after what it has, whatever ends its stream."""
         try:
             cluster, after_ts = pull_request(request)
         except TidegateError as error:

@@ -47,7 +47,7 @@ def check_readable(lake: LakeFiles, pipeline: str, cut: Cut, wanted: Iterable[Cu
 
 
 def oldest_readable(lake: LakeFiles, path: str) -> int:
-    """The oldest version with log and files; the one behind the newest when not even that has all."""
+    """The oldest version with log and files; the one after the newest when not even that has all."""
     log = lake.log(path)
     newest = log.state().version
     present = lake.written_ms(path).keys()

@@ -43,7 +43,7 @@ _NUMBERED: Final = "_tg_number"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """rows: changes, columns as changelog/table.py has them. place: behind it all rows of the batch are read."""
+    """rows: changes, columns as changelog/table.py has them. place: after it all rows of the batch are read."""
 
     rows: pa.Table
     place: Place
@@ -108,11 +108,11 @@ class Subscription:
                 raise ChangesMissing(
                     str(note),
                     where=self._table.path,
-                    remedy="take silver at a cut behind it, and go on --from that cut; or --over-gaps",
+                    remedy="take silver at a cut after it, and go on --from that cut; or --over-gaps",
                 )
 
     def _missing(self, rows: pa.Table) -> int | None:
-        """The first row about missing changes behind our place."""
+        """The first row about missing changes after our place."""
         lacks = pc.equal(rows["op"], GAP)
         if self.place.commit_ts > 0:
             since = pc.greater_equal(rows["commit_ts"], self.place.commit_ts)
@@ -137,7 +137,7 @@ class Subscription:
         return rows.take(matches[_NUMBERED])
 
     def save(self, place: Place) -> None:
-        """The group goes on behind this place, whoever runs it. Raises Overtaken; nothing without a group."""
+        """The group goes on after this place, whoever runs it. Raises Overtaken; nothing without a group."""
         if self._options.group is None:
             return
         # The last row counts: it is the last one also where this machine's clock is behind another's, or goes back.

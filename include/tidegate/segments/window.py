@@ -88,7 +88,7 @@ def choose_cut(
     """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing).
 
     (low_ts, cut_ts] has at most bytes_max of payload, unless the first transaction's end is beyond that already. A
-    segment that ends behind the cut is read again by the next window. With many sources such segments may fill
+    segment that ends after the cut is read again by the next window. With many sources such segments may fill
     bytes_max, so a window may always have twice of them: at least half of what it reads is done with.
     """
     frontier = resolved_everywhere(refs, sources)
@@ -100,7 +100,7 @@ def choose_cut(
 
 
 def last_that_fits(refs: Iterable[tuple[SegmentRef, int]], ends: Collection[int], bytes_max: int) -> int:
-    """The largest of the possible ends that choose_cut may give, for refs with the end of what each has behind it.
+    """The largest of the possible ends that choose_cut may give, for refs with the end of what each has after it.
 
     ends: one at least, each of them above that.
     """
@@ -142,7 +142,7 @@ def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     """Refs of one source in order of seq, with a mark on those ending in a transaction that the next doesn't continue,
     or that a later one rolls back.
 
-    A ref may be missing where all of it is applied. This isn't so if it continues an unapplied transaction: behind a
+    A ref may be missing where all of it is applied. This isn't so if it continues an unapplied transaction: after a
     missing ref begins another one.
     """
     marked = list(refs)

@@ -27,5 +27,5 @@ in (L, H], or another server, refuses the wave; it is read anew.
 
 It must hold for a table: a key without NULLs, whole row images in the log. A table without such a
 key is read whole from one view, whose place in the log is known exactly (view_reading.py): it
-begins there, and its log behind the place is applied to exactly the view's rows.
+begins there, and its log after the place is applied to exactly the view's rows.
 """

@@ -191,7 +191,7 @@ class MomentReading:
                 rest = chunks[-1][1]
                 yield [chunk for chunk, _ in chunks]
                 continue
-            for chunk, rest in read:  # noqa: B007 - what is left behind the last one
+            for chunk, rest in read:  # noqa: B007 - what is left after the last one
                 yield [chunk]
 
     def _add(self, table: _Table, chunks: Sequence[Chunk]) -> None:

@@ -6,7 +6,7 @@ Out: bronze/chunks, marks at the source, events.
 The order within a wave is what makes it exact: the low mark is committed; then the tables' columns
 are asked for; then rows are read, by several connections at once; the chunks are landed; then the
 high mark is written, and last the events. A kill before the high mark leaves chunks of no wave. One
-behind it leaves a wave, taken by apply and read again by the reader, without a change.
+after it leaves a wave, taken by apply and read again by the reader, without a change.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ class SnapshotReader:
     def _work(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, *, keyed: bool
     ) -> list[TableWork]:
-        """The readable tables, as they are behind the low mark; the others are given up, or, when their key came or
+        """The readable tables, as they are after the low mark; the others are given up, or, when their key came or
         went, left to the next wave.
         """
         asked.see(marks.at_ts)
@@ -370,7 +370,7 @@ class SnapshotReader:
                 events.append(self._event(by_name[read.name], EventKind.FAILED, reason=str(read.trouble)))
         return events
 
-    # --- behind the last one --------------------------------------------------------------------------
+    # --- after the last one --------------------------------------------------------------------------
 
     def _end(self, whole: Sequence[TableProgress], asked: WorkerConnection, marks: Marks) -> None:
         for snapshot in dict.fromkeys(table.snapshot for table in whole):

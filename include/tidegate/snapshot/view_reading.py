@@ -170,7 +170,7 @@ class ExactView:
                     cursor.execute("SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
                     with _gives_up(asked, locking):
                         cursor.execute(lock)
-                    # The log's end: nothing of these tables is behind it, and what is before it is committed.
+                    # The log's end: nothing of these tables is after it, and what is before it is committed.
                     end = marks.over(locking).write(mark)
                     self.at = "" if end is None else str(end)
                     self.connection.ask(_BEGIN)
@@ -182,7 +182,7 @@ class ExactView:
         """Each table, until way.enough(bytes) says that no further one is begun. Chunks are landed
         as they come, and kept in `work` without their bytes.
 
-        A table's own trouble is noted, and no table behind it is read. Raises what ResultStream and
+        A table's own trouble is noted, and no table after it is read. Raises what ResultStream and
         `way` raise.
         """
         size = 0

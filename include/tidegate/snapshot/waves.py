@@ -44,7 +44,7 @@ class OpenWave:
 class EndedWave:
     """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
 
-    refused: why none of it counts; "" when it does. at: as the high mark's; low_ts is then the first moment behind the
+    refused: why none of it counts; "" when it does. at: as the high mark's; low_ts is then the first moment after the
     last transaction in the view, perhaps the next one's, too. low_ts is 0 when nothing is known but `at`. exact: as the
     high mark's: the rows are whole tables as they were at low_ts.
     """
@@ -67,7 +67,7 @@ class EndedWave:
 
     @property
     def ddl_after_ts(self) -> int:
-        """A DDL above it may have come behind the wave's first view. A low mark is no DDL."""
+        """A DDL above it may have come after the wave's first view. A low mark is no DDL."""
         return self.after_ts if self.at else self.low_ts
 
 
@@ -122,7 +122,7 @@ def follow(open_waves: Iterable[OpenWave], marks: Iterable[SeenMark]) -> Followe
 
 def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
     mark, refused = seen.mark, ""
-    if low is None and not mark.at:  # with a place, a rebuild begins there, behind the low mark
+    if low is None and not mark.at:  # with a place, a rebuild begins there, after the low mark
         refused = "its low watermark isn't in the log"
     elif low is not None and low.server_uuid != seen.server_uuid:
         refused = f"the source changed from server {low.server_uuid} to {seen.server_uuid} while it was read"

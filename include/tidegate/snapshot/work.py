@@ -64,7 +64,7 @@ _SHARE_MAX: Final = 99  # of an estimate; the last percent is the end mark's
 def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> ReaderSettings:
     """The section of a pipeline file as the reader takes it; zero_dates: apply's."""
     wave, chunk, rate = SNAPSHOT_WAVE_BYTES_DEFAULT, section.chunk_bytes, section.bytes_per_second
-    if rate:  # the reader sleeps behind a wave that came too quickly, and hears nobody meanwhile: waves are small then
+    if rate:  # the reader sleeps after a wave that came too quickly, and hears nobody meanwhile: waves are small then
         wave = min(wave, max(SNAPSHOT_CHUNK_BYTES_MIN, int(rate * SNAPSHOT_WAVE_SECONDS_DEFAULT)))
         chunk = min(chunk, max(SNAPSHOT_CHUNK_BYTES_MIN, wave // section.parallel))
     return ReaderSettings(
@@ -100,7 +100,7 @@ class SnapshotWork:
     """Work on the snapshots of one pipeline. info_of: how to reach a source; report: takes a line.
     replica_of: how to reach the replica whose lag counts, if a source names one.
 
-    stop: set by whoever wants it to end behind the wave that is being read.
+    stop: set by whoever wants it to end after the wave that is being read.
     """
 
     pipeline: Pipeline

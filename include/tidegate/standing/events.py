@@ -53,7 +53,7 @@ class SilverOlder:
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """Nothing from before at_ts counts any more: the table was emptied behind it. source: whose window it is, if it is
+    """Nothing from before at_ts counts any more: the table was emptied after it. source: whose window it is, if it is
     one of a source that is behind.
     """
 

@@ -5,7 +5,7 @@ Out: Answer: it goes on, or the fault and the commit_ts from which silver's own 
      go on.
 
 Pure. A table's log is ours under three conditions: it has the published id and version; it has the
-newest commit_ts of our record then; and no RESTORE is behind our own newest commit, since RESTORE
+newest commit_ts of our record then; and no RESTORE is after our own newest commit, since RESTORE
 takes rows back, and leaves application transactions as they were. Others' changes of silver
 (OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) make the log longer, and keep its id and our records.
 """
@@ -65,7 +65,7 @@ class Shown:
     """The present state of a table's log. version: NO_SILVER without a table.
 
     own_ts: as Said has it. applied_ts: the end of our committed rows; 0 for never. has_rows: False when it certainly
-    has none. restored: whether a RESTORE came behind our newest commit. cleaned: the log was cleaned up and can't tell.
+    has none. restored: whether a RESTORE came after our newest commit. cleaned: the log was cleaned up and can't tell.
     born: whether its first commit gave it its id, so nobody put another table into our log.
     """
 
@@ -98,7 +98,7 @@ GOES_ON: Final = Answer()
 
 
 def is_same_log(said: Said, shown: Shown) -> bool:
-    """Whether it is control's log, perhaps further on: newer commits stand behind said.version."""
+    """Whether it is control's log, perhaps further on: newer commits stand after said.version."""
     same = said.table_id in ("", shown.table_id)
     return same and said.version != NO_SILVER and shown.version >= said.version and shown.own_ts >= said.own_ts
 
@@ -142,7 +142,7 @@ def told(name: str, unlike: Unlike, said: Said | None) -> str:
             Unlike.OLDER: f"its silver is older than what was published (version {version}): the log lacks commits",
             Unlike.REPLACED: "another table lies in the place of its silver",
             Unlike.RESTORED: "somebody took its silver back to an older version (RESTORE)",
-            Unlike.CLEANED: f"the log of its silver lacks commits behind the published version {version},"
+            Unlike.CLEANED: f"the log of its silver lacks commits after the published version {version},"
             " and nobody can say whether one of them took rows back (RESTORE)",
             Unlike.FOREIGN: "silver has a table of this name already, with rows that tidegate didn't write",
         }[unlike]

@@ -13,7 +13,7 @@ from tidegate.tables import State
 
 
 def came_later(standing: Standing | None, low_ts: int) -> bool:
-    """Whether a table waits for something behind a wave's low mark: the wave doesn't have it yet."""
+    """Whether a table waits for something after a wave's low mark: the wave doesn't have it yet."""
     return standing is not None and standing.place is not None and standing.place.at_ts > low_ts
 
 

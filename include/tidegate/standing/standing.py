@@ -147,7 +147,7 @@ class Standing:
         return self.place if self.place is not None and self.place.file else None
 
     def ends_by_emptying(self, emptied_ts: int, *, first: bool, rows_stay: bool, gone: bool = False) -> bool:
-        """Whether a held table goes on behind a version that empties it. first: whether the hold is
+        """Whether a held table goes on after a version that empties it. first: whether the hold is
         its own, and not its partner's. rows_stay: whether rows of the past are in silver. gone:
         whether the source has had no table of this name from there on up to the place.
         """

@@ -152,7 +152,7 @@ def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> St
 def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
     """Whether the hold ends by it is known already: it may be one of several tables
     (Standing.ends_by_emptying). An unread statement before it doesn't count any more; an approval
-    by a person may lie behind it.
+    by a person may lie after it.
     """
     if not _holds(before) or ENDS[before.cause].is_gate:
         return Step(before)
@@ -305,7 +305,7 @@ def _reaches(event: e.CutReached, facts: Facts) -> bool:
     at_ts = facts.mark()
     if not facts.feeds() or facts.late() or not event.low_ts <= at_ts <= event.upto_ts:
         return False
-    # One that a statement right behind this cut empties isn't whole here, and silver itself doesn't say so.
+    # One that a statement right after this cut empties isn't whole here, and silver itself doesn't say so.
     return facts.applied() <= event.upto_ts and (at_ts < event.upto_ts or facts.written() >= at_ts)
 
 

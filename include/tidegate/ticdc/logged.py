@@ -4,7 +4,7 @@ In:  whole lines of data files, as rows.py takes them.
 Out: Logged; errors as rows_of has them.
 
 In canal-json an UPDATE's old values are looked up line by line: a column without a name there is
-unchanged, and a column of NULLs wouldn't tell. In csv a D marked as of an update and the I behind
+unchanged, and a column of NULLs wouldn't tell. In csv a D marked as of an update and the I after
 it are one change.
 """
 

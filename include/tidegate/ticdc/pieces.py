@@ -1,4 +1,4 @@
-"""A segment's payload: runs of whole lines of data files, and whole schema files, one behind the other.
+"""A segment's payload: runs of whole lines of data files, and whole schema files, one after the other.
 
 In:  pieces and how their files are written; or a segment.
 Out: the segment's context (JSON), which says what each piece is; or the pieces with their bytes.

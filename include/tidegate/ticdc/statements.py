@@ -132,7 +132,7 @@ def _merged(statements: list[DdlStatement]) -> Iterator[DdlStatement]:
 
 
 def _renamed(renames: list[DdlStatement]) -> list[DdlStatement]:
-    """A rename into a name goes behind the one that leaves it. Where they go in a circle nobody can
+    """A rename into a name goes after the one that leaves it. Where they go in a circle nobody can
     say in which order they went: each of their tables gets a statement that can't be read.
     """
     server = ServerVersion.of(TIDB)

@@ -115,7 +115,7 @@ _TEXTS: Final = {
 class ColumnInfo:
     """origin_default: the value of older rows, as TiDB's own literal; None for NULL.
 
-    digits: behind the point, of a second or of a decimal; -1 when the type names none. length: as declared.
+    digits: after the point, of a second or of a decimal; -1 when the type names none. length: as declared.
     """
 
     id: int

@@ -60,7 +60,7 @@ def _lead_bounds(file: LiveFile, field: pa.Field) -> tuple[int, int]:
 
 
 def _rounded(high: datetime) -> datetime:
-    """A maximum beyond its cut-off part; behind 9999-12-31 23:59:59.999 come its last microseconds and no more."""
+    """A maximum beyond its cut-off part; after 9999-12-31 23:59:59.999 come its last microseconds and no more."""
     last = datetime.max.replace(tzinfo=high.tzinfo)
     return last if high > last - _ROUNDED else high + _ROUNDED
 

@@ -38,12 +38,12 @@ def decode(data: bytes | memoryview) -> Positions:
     if magic != MAGIC:
         raise DamagedBitmap(f"it starts with {magic}, not {MAGIC}")
     if not body:  # CRoaring would take the address of its first byte
-        raise DamagedBitmap("it ends behind the magic number")
+        raise DamagedBitmap("it ends after the magic number")
     try:
         bitmap = BitMap64.deserialize(body)
     except ValueError as error:
         raise DamagedBitmap(str(error)) from None
-    # CRoaring takes no notice of bytes behind the last container.
+    # CRoaring takes no notice of bytes after the last container.
     if (taken := len(bitmap.serialize())) != len(body):
         raise DamagedBitmap(f"its containers are {taken} bytes of {len(body)}")
     positions = np.frombuffer(bitmap.to_array(), np.int64)

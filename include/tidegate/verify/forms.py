@@ -7,7 +7,7 @@ Three kinds. EXACT: short ASCII without a comma (integers, decimals, dates, BIT,
 binaries and what is HEX of its bytes; a row's hash takes its hash. NUMBER: FLOAT and DOUBLE, whose
 digits every program writes in its own way: they stay out of the hash and are compared as the DOUBLE they are. A server
 writes the shortest digits that read back as the same DOUBLE. Text of up to 64 KiB stands in the row's hash as it is,
-behind its length: that costs a third less on both sides than a hash of its own.
+after its length: that costs a third less on both sides than a hash of its own.
 
 A value beyond the server's max_allowed_packet is `?` in a hash, unlike any row of silver: such rows are compared by
 their values (cells.py), as is every row with different hashes.
@@ -120,7 +120,7 @@ class ColumnForm:
         return self.source_key if self.charset in UNICODE else f"HEX({name})"
 
     def bound_literal(self, text: str) -> str:
-        """Text in its own bytes behind the introducer of its character set: it is ordered as the column is."""
+        """Text in its own bytes after the introducer of its character set: it is ordered as the column is."""
         if self.data_type in _LISTED or self.data_type == "bit":
             return str(int(text))
         if self.kind is FormKind.NUMBER:
@@ -142,7 +142,7 @@ def silver_hash(expression: str) -> str:
 
 def decimal_text(in_silver: str) -> str:
     """A DECIMAL in DuckDB as a server writes it: DuckDB has no 0 before the point where all digits
-    are behind it.
+    are after it.
     """
     return f"regexp_replace(CAST({in_silver} AS VARCHAR), '^(-?)[.]', '\\10.')"
 

@@ -108,7 +108,7 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
 
 
 def wide_table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a narrow window shows it as a list, each cell behind its head.
+    """A table; a narrow window shows it as a list, each cell after its head.
 
     heads: as many as each row has cells. rows: cells of HTML, the row's name first.
     """

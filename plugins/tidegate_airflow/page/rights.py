@@ -85,7 +85,7 @@ def _origin(url: str | None) -> tuple[str, int] | None:
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:
-    """The fields of a form. Read behind the questions of rights, and not beyond a bound."""
+    """The fields of a form. Read after the questions of rights, and not beyond a bound."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, "a form is expected")
     body = b""

@@ -112,7 +112,7 @@ class PrivateLog:
         self.lake.write(f"{self.folder}/{LOG}/{commit_name(version)}", [lines(actions)])
 
     def commit(self, transactions: Mapping[str, int] | None = None) -> TableState:
-        """One commit of all that was done on the copy; the table's state behind it.
+        """One commit of all that was done on the copy; the table's state after it.
 
         transactions: recorded with it, also when nothing else was done; without any nothing is committed then. Raises
         CommitConflict when another commit came first, LakeUnavailable when it isn't known whether it is there.
@@ -124,7 +124,7 @@ class PrivateLog:
         return self._committed(change.actions, lambda log: log.commit(self.state, change))
 
     def exchange(self) -> TableState:
-        """As commit, for statements that only moved rows: it may go behind commits that leave those files as they are.
+        """As commit, for statements that only moved rows: it may go after commits that leave those files as they are.
 
         Raises CommitConflict when one of them changed.
         """

@@ -91,7 +91,7 @@ def release_emptied(app: Application) -> None:
 
 
 def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
-    """Snapshots of these tables are over: all rows came behind this, and waves and an end mark that
+    """Snapshots of these tables are over: all rows came after this, and waves and an end mark that
     passed during a hold are in no window to come. Before the table goes on, for that is said once.
     """
     emptied = {Physical(end.source, end.database, end.table): end for end in ends}
@@ -194,7 +194,7 @@ class _Hold:
 
 
 def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
-    """Whether a TRUNCATE stands behind an accepted gap with a possible ALTER in it: only CREATE
+    """Whether a TRUNCATE stands after an accepted gap with a possible ALTER in it: only CREATE
     TABLE tells the columns.
     """
     history = app.histories[emptied.source]

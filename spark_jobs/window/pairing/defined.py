@@ -5,7 +5,7 @@ Out: new versions, taken in by the history; the tables with committed rows, by n
 
 A job counts at the commit_ts of its last binlog: a job with several has its final schema state
 there. A job rolled back changes nothing; but the rows of a table without a key may not be known
-behind it. A list of tables says what was there when a Pump began: those made by no job wait by
+after it. A list of tables says what was there when a Pump began: those made by no job wait by
 name, since nobody knows their rows.
 """
 

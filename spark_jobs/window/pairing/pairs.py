@@ -228,9 +228,9 @@ def _late(app: Application, window: Window, owner: str, segments: _Segments) -> 
     """start_ts -> commit_ts of Commits in no window, though at or below this one's low end.
 
     A Pump promises none at or below its resolved timestamp, so one there repeats an earlier word;
-    an earlier Rollback, or no word at all, makes it a contradiction. An answer stands behind the
+    an earlier Rollback, or no word at all, makes it a contradiction. An answer stands after the
     commit_ts in bronze. Such a one names timestamps above the low end, or the low end itself, as
-    everything captured behind a cut's coverage does.
+    everything captured after a cut's coverage does.
     """
     summaries, late = app.memory(Summaries), dict[int, int]()
     refs = [*segments.here, *(ref for ref in segments.earlier if ref.max_commit_ts >= window.low_ts)]

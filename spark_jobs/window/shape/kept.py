@@ -179,7 +179,7 @@ def check_kept(kept: Kept, version: TableVersion) -> None:
 
 def _check_computed(kept: Kept, version: TableVersion) -> None:
     """Raise SchemaMismatch where a column shows another one's masked values plainly. Servers define
-    it behind that one.
+    it after that one.
     """
     masks = decode_masks(kept, version)
     hidden = {column.name.lower(): "" for column in version.columns if column.silver in masks}

@@ -41,7 +41,7 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
 
 
 def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tuple[TableVersion | None, TableVersion]]:
-    """(the version before the move, the one behind it) of the rows of partitions that became or met
+    """(the version before the move, the one after it) of the rows of partitions that became or met
     other tables.
     """
     return [

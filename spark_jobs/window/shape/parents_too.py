@@ -1,7 +1,7 @@
 """Segments of parents, met by a window below the cut in its own DDL.
 
 In:  a window planned for released tables, its schema histories after replay.
-Out: the window with the segments of those parents as well, and the gaps among them behind its own.
+Out: the window with the segments of those parents as well, and the gaps among them after its own.
 
 The segments of such a window are asked for by names, before its statements are replayed: an added
 foreign key, or a parent's new name, calls for more.

@@ -88,5 +88,5 @@ def lacks_at(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent 
 
 
 def empties_all(version: TableVersion) -> bool:
-    """Whether nothing of a table is left behind a version."""
+    """Whether nothing of a table is left after a version."""
     return version.kind in ("create", "truncate") or version.status is VersionStatus.DROPPED

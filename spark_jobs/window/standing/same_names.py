@@ -61,7 +61,7 @@ def mixed_with_shards(app: Application, name: str, entry: TableWindow | None = N
 
 
 def hold_same_names(app: Application, window: Window) -> None:
-    """It comes behind the replay of DDL, and before anything of the window is decoded."""
+    """It comes after the replay of DDL, and before anything of the window is decoded."""
     for name in list(window.tables):
         if name not in window.tables:  # a partner took it along
             continue

@@ -6,7 +6,7 @@ Out: tables catching up from the position proved by silver's own transaction, or
      table lies. Nothing is written to any of them before.
 
 Where a table is asked, and the cost:
-- all going on or waiting for rows, when an apply starts: one listing behind the published version,
+- all going on or waiting for rows, when an apply starts: one listing after the published version,
   on a disk two looks, and no more for an untouched table; in S3 and GCS dozens of them share a
   listing (lake/quiet_tables.py). Those that differ are recorded before the first
   window, in control/table_states and in a row of control/cuts with the log as it is now: the next

@@ -50,7 +50,7 @@ def placed(app: Application, window: Window, source: str, wave: EndedWave) -> En
     if low_ts is None or (not wave.low_ts and low_ts + 1 != begun_ts):
         return replace(wave, refused="its low watermark isn't in the log, or bronze no longer reaches back to it")
     if low_ts >= wave.high_ts:  # its rows would lie above the window that takes it
-        return replace(wave, refused="its view sees what comes behind its high watermark; it is read again")
+        return replace(wave, refused="its view sees what comes after its high watermark; it is read again")
     return replace(wave, low_ts=low_ts + 1)
 
 

@@ -61,7 +61,7 @@ def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> in
 
 
 def leave_out_shards(app: Application, window: Window) -> None:
-    """Take the shards lacking rows at the window's end out of its tables. It comes behind all steps
+    """Take the shards lacking rows at the window's end out of its tables. It comes after all steps
     with new versions.
     """
     for entry in [entry for entry in window.tables.values() if entry.routed]:
@@ -77,7 +77,7 @@ def leave_out_shards(app: Application, window: Window) -> None:
 
 
 def is_left_out(app: Application, window: Window, physical: Physical) -> bool:
-    """Whether it is a shard lacking rows at the window's end: steps behind leave_out_shards ask."""
+    """Whether it is a shard lacking rows at the window's end: steps after leave_out_shards ask."""
     return is_shard(app, physical) and part(app, physical, 0, window.cut_ts) is None
 
 
@@ -233,7 +233,7 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
     """Why rows from low_ts on can't be applied again in this window; "" when they can.
 
     A phase ending where silver is, or below, counts as done. Nothing may therefore begin a phase
-    between the window's lowest taken low mark and silver; nor right behind silver.
+    between the window's lowest taken low mark and silver; nor right after silver.
     """
     name = app.names.logical_name(*physical.pair)
     applied, entry = app.positions.applied(name), window.tables.get(name)

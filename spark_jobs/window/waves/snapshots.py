@@ -225,7 +225,7 @@ def _whole(app: Application, window: Window, name: str) -> dict[str, Standing]:
 
 
 def _over(app: Application, physical: Physical, version: TableVersion) -> str:
-    """Why a snapshot can't go on behind a DDL."""
+    """Why a snapshot can't go on after a DDL."""
     if version.kind == "rename":
         return "the table was renamed; what has its rows now has another name"
     if version.status is VersionStatus.DROPPED:

@@ -93,7 +93,7 @@ def test_a_log_that_was_cleaned_up_behind_a_restore_tells_nobody_that_all_is_wel
     for version in range(log.known.version):
         (tmp_path / PATH / "_delta_log" / commit_name(version)).unlink()
     log.forget()
-    with pytest.raises(SilverUnlike, match=f"lacks commits behind the published version {named}"):
+    with pytest.raises(SilverUnlike, match=f"lacks commits after the published version {named}"):
         silver_guard.check(app, "d.t", log.state())
     silver_guard.ask_all(app)
     assert (app.states["d.t"].state, app.states["d.t"].lacks_rows) == (State.HELD, True)

@@ -94,7 +94,7 @@ def test_a_commit_that_is_gone_ends_what_is_read_ahead() -> None:
         appended(log, f"f{number}")
     del store.objects[commit_name(12)]
     assert len(list(read_commits(store, 0))) == 12
-    with pytest.raises(LakeRefused, match=r"goes on at 0+13.json behind version 11"):
+    with pytest.raises(LakeRefused, match=r"goes on at 0+13.json after version 11"):
         DeltaLog("t", store=store).state()
 
 
@@ -379,5 +379,5 @@ def test_a_log_with_a_gap_is_refused_and_not_a_shorter_one() -> None:
     for name in "abc":
         appended(log, name)
     store.delete([commit_name(2)])
-    with pytest.raises(LakeRefused, match=r"goes on at 0+3.json behind version 1"):
+    with pytest.raises(LakeRefused, match=r"goes on at 0+3.json after version 1"):
         DeltaLog("t", store=store).state()

@@ -4,9 +4,9 @@ In:  the bytes of a QUERY event, the session's character sets of client and conn
 Out: text; its quotes and backslashes are those of the bytes, its names and literals the characters that the server saw.
 
 Both servers look for quotes, backslashes and words in bytes, and convert afterwards: 0x60 is a backtick even in swe7,
-where it also is an é; 0x5C behind 0x83 is half a character in sjis; and two bytes of sjis are a backslash without a
+where it also is an é; 0x5C after 0x83 is half a character in sjis; and two bytes of sjis are a backslash without a
 character to escape. Names are converted from the client's set, `binary` meaning UTF-8. Literals go through the
-connection's set, and a character missing there becomes a question mark; behind an introducer (_latin1'...', N'...')
+connection's set, and a character missing there becomes a question mark; after an introducer (_latin1'...', N'...')
 they are taken as they are. A literal of bytes (a binary connection) is written as a hexadecimal one, which means the
 same.
 """
@@ -36,12 +36,12 @@ _SPACE_A0: Final = frozenset(
 )
 _SPACE_FF: Final = frozenset({"cp852", "cp866", "keybcs2"})
 _SWE7_LETTERS: Final = rb"\x5b-\x5e\x7b\x7d\x7e"
-# MariaDB 11.4 loses the byte behind a character of a quoted name that ends like the quote.
+# MariaDB 11.4 loses the byte after a character of a quoted name that ends like the quote.
 _HALF_A_QUOTE: Final = re.compile(rb"[\x80-\xff]`(?!`?\Z)")
 # Introducers of sets whose ASCII bytes aren't ASCII text.
 _WIDE: Final = re.compile(rb"_(?:ucs2|utf16|utf16le|utf32|swe7)\b", re.IGNORECASE)
 _WIDE_SETS: Final = ("ucs2", "utf16", "utf32")
-# A comment may stand behind one.
+# A comment may stand after one.
 _INTRODUCER: Final = re.compile(rb"\b(?:_[0-9A-Za-z]+\s*(?:['\"#]|/\*|\*/|--)|N['\"])", re.IGNORECASE)
 # CREATE TABLE ... SELECT, or LIKE a temporary table: the server writes it anew, in UTF-8 for any client.
 _SERVER_WROTE: Final = re.compile(

@@ -1,6 +1,6 @@
 """TABLE_MAP: the shape of the rows that follow it.
 
-In:  the body of a TABLE_MAP event behind its table id and flags.
+In:  the body of a TABLE_MAP event after its table id and flags.
 Out: a TableMap: types and their metadata for every column, and whatever optional metadata the server wrote
      (nothing, MINIMAL or FULL): None where it didn't.
 
@@ -119,7 +119,7 @@ def _name(cursor: ByteCursor) -> str:
 
 
 def parse_table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
-    """Body: the event behind table id and flags, without its checksum. Raises DecodeError, UnsupportedValue.
+    """Body: the event after table id and flags, without its checksum. Raises DecodeError, UnsupportedValue.
 
     mariadb: its geometries count as character columns (their collation is binary), MySQL's don't.
     """

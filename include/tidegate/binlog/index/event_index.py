@@ -71,7 +71,7 @@ class EventIndex:
     the context and of earlier pieces come first.
 
     expanded: whether something was compressed. base: where data begins in the whole expanded payload. complete:
-    whether the captured event behind the last of events ends here; it may go on in the next piece. opening: the QUERY
+    whether the captured event after the last of events ends here; it may go on in the next piece. opening: the QUERY
     that began the transaction which is open at the start; b"" without one.
     """
 

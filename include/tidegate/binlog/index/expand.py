@@ -34,7 +34,7 @@ _REMEDY: Final = REFILL.after(REPORT)
 class EventPiece:
     """Plain events. base: where data begins in all that the payload expands to.
 
-    spans: int64[n, SPAN_WORDS], ascending. ends: offsets in data behind the last event of each transaction payload.
+    spans: int64[n, SPAN_WORDS], ascending. ends: offsets in data after the last event of each transaction payload.
     complete: whether the captured event that the last bytes come from ends here.
     """
 
@@ -190,7 +190,7 @@ def _expand_batch(pile: _Pile, rows: Words) -> bool:
 
 
 def _unpack_batch(data: Bytes, rows: Words) -> Bytes | None:
-    """The unpacked bytes of events of one HOW, one behind the other; None when one isn't as long as it says."""
+    """The unpacked bytes of events of one HOW, one after the other; None when one isn't as long as it says."""
     packed = np.empty(int(rows[:, C.FOUND_PACKED].sum()), np.uint8)
     C.gather(data.ctypes.data, rows.ctypes.data, len(rows), packed.ctypes.data)
     if rows[0, C.FOUND_HOW] == C.HOW_ZSTD:

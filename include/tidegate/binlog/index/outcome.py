@@ -5,7 +5,7 @@ Out: the same with UNDONE on rolled back rows, and without XA_BIT on rows of bra
 
 Servers write rows and then roll them back if they think the rollback can't undo everything: MySQL 5.6 and every
 MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also after a change since the savepoint of a
-table without transactions. The transaction then ends with QUERY "ROLLBACK", or goes on behind "ROLLBACK TO `name`".
+table without transactions. The transaction then ends with QUERY "ROLLBACK", or goes on after "ROLLBACK TO `name`".
 Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
 use_trans_cache).
 

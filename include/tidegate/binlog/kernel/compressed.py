@@ -115,7 +115,7 @@ def list_events(data: int, total: int, checksum: int, listed: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def _packed(at: int, end: int, cursor: int) -> int:
-    """Length-encoded integer below 2**56; the word at cursor becomes the address behind it, or -1."""
+    """Length-encoded integer below 2**56; the word at cursor becomes the address after it, or -1."""
     set_word(cursor, 0, -1)
     if at >= end:
         return 0
@@ -210,7 +210,7 @@ def read_fronts(data: int, listed: int, count: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def gather(data: int, listed: int, count: int, target: int) -> int:
-    """The packed bytes of `count` events one behind the other; how many."""
+    """The packed bytes of `count` events one after the other; how many."""
     at = 0
     for i in range(count):
         row = listed + 8 * FOUND_WORDS * i
@@ -282,7 +282,7 @@ def _lay_single(event: int, row: int, text: int, target: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def lay_batch(data: int, listed: int, count: int, unpacked: int, state: int) -> int:
-    """Lay out `count` compressed events, whose unpacked bytes lie one behind the other, and the
+    """Lay out `count` compressed events, whose unpacked bytes lie one after the other, and the
     plain ones before each.
 
     Gives the number of spans, or a negative number when something isn't as it should be.

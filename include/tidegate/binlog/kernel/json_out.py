@@ -30,7 +30,7 @@ def _growth() -> Any:
 
 
 def _letters() -> Any:
-    """The letter behind the backslash, for bytes that become two."""
+    """The letter after the backslash, for bytes that become two."""
     letters = np.zeros(256, np.uint8)
     for byte, letter in ((8, "b"), (9, "t"), (10, "n"), (12, "f"), (13, "r"), (34, '"'), (92, "\\")):
         letters[byte] = ord(letter)

@@ -79,7 +79,7 @@ def _diffs_bytes(at: int, end: int) -> int:
 
 @compiled(I(I, I, I, I, I, I), **FAST)
 def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int) -> int:
-    """Note where the values of the image at `at` lie; gives the address behind it, or an ERROR_*."""
+    """Note where the values of the image at `at` lie; gives the address after it, or an ERROR_*."""
     count, diffs = word(state, L.COLUMNS), word(state, L.DIFFS)
     nulls = at
     at += (_bits_set(present, count) + 7) >> 3
@@ -116,7 +116,7 @@ def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int)
 
 @compiled(I(I, I), **FAST)
 def _diffs_start(at: int, event: int) -> int:
-    """Address of an update's after image, `at` being behind the before image: value options lie between them."""
+    """Address of an update's after image, `at` being after the before image: value options lie between them."""
     if word(event, L.EVENT_OP) != L.OP_PARTIAL_UPDATE:
         return at
     if at >= word(event, L.EVENT_END):
@@ -126,7 +126,7 @@ def _diffs_start(at: int, event: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def _mark_after(at: int, event: int, present: int, columns: int, state: int) -> int:
-    """_mark for an update's after image; `at` is behind its value options."""
+    """_mark for an update's after image; `at` is after its value options."""
     end = word(event, L.EVENT_END)
     if word(event, L.EVENT_OP) == L.OP_PARTIAL_UPDATE and load8(at - 1):
         set_word(state, L.DIFFS, at)

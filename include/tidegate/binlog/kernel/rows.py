@@ -27,7 +27,7 @@ _EVENT_BYTES: Final = 8 * L.EVENT_WORDS
 
 @compiled(I(I, I, I), forceinline=True, **FAST)
 def _prefixed(at: int, end: int, width: int) -> int:
-    """Length of a value behind its prefix of width bytes; ERROR_CUT when it doesn't end by `end`."""
+    """Length of a value after its prefix of width bytes; ERROR_CUT when it doesn't end by `end`."""
     if at + width > end:
         return L.ERROR_CUT
     if width == 1:
@@ -51,7 +51,7 @@ def cell_bytes(at: int, end: int, column: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _skim(at: int, end: int, columns: int, state: int) -> int:
-    """Address behind the image at `at`; notes where its key columns lie. An ERROR_* when it doesn't end by `end`."""
+    """Address after the image at `at`; notes where its key columns lie. An ERROR_* when it doesn't end by `end`."""
     count = word(state, L.COLUMNS)
     nulls = at
     at += (count + 7) >> 3
@@ -104,7 +104,7 @@ def _key_differs(at: int, end: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _emit(at: int, end: int, columns: int, state: int) -> int:
-    """The image at `at` as row state[ROWS]; gives the address behind it, or an ERROR_*."""
+    """The image at `at` as row state[ROWS]; gives the address after it, or an ERROR_*."""
     count = word(state, L.COLUMNS)
     row = word(state, L.ROWS)
     nulls = at

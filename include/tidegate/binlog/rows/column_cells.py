@@ -130,7 +130,7 @@ def _address(wire: WireColumn, _: Column, kind: CanonicalType) -> Cell | None:
 
 
 def _prefixed(*parameters: int) -> _Reader:
-    """Bytes behind a length of as many bytes as the event says."""
+    """Bytes after a length of as many bytes as the event says."""
     return lambda wire, _column, _kind: (L.CELL_BYTES, wire.length, parameters) if 1 <= wire.length <= 4 else None
 
 

@@ -97,7 +97,7 @@ def decode_indexes(
     decode: BatchDecoder,
     known: Known = NOTHING_KNOWN,
 ) -> Iterator[DecodedSegment]:
-    """decode_in_pieces behind its first step, with the decoder of rows as an argument: tests bring a slow one too."""
+    """decode_in_pieces after its first step, with the decoder of rows as an argument: tests bring a slow one too."""
     settlement = Settlement()
     for index in indexes:
         done = _decode_index(index, versions, windows, decode, known, settlement)
@@ -286,5 +286,5 @@ def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -
     return judge_unfollowed(index, event, windows, known, error, named)
 
 
-_MAP_BODY_AT: Final = 27  # behind the header, the table's id and flags
+_MAP_BODY_AT: Final = 27  # after the header, the table's id and flags
 _LOST: Final = "the source lost events here (INCIDENT)"

@@ -77,7 +77,7 @@ def heal(mismatch: Mismatch, last: TableVersion, new_id: Callable[[], int], *, a
 
 
 def _user_columns(table_map: TableMap, last: TableVersion) -> tuple[WireColumn, ...]:
-    """Without what MariaDB hides behind the others."""
+    """Without what MariaDB hides after the others."""
     known, wires = {column.name for column in last.columns}, table_map.columns
     nothing = replace(last, columns=())
     while wires and wires[-1].name not in known and hidden_columns(replace(table_map, columns=wires[-1:]), nothing):

@@ -176,7 +176,7 @@ def _check_primary_key(table_map: TableMap, columns: tuple[Column, ...], version
     """With metadata FULL an event without a primary key says that the table has none.
 
     A server takes a unique key over columns that are NOT NULL for the primary key where there is
-    none. MariaDB puts the row end of a system-versioned table behind the columns of each unique
+    none. MariaDB puts the row end of a system-versioned table after the columns of each unique
     key: hidden or not, it is left out here.
     """
     end = row_end_of(columns)

@@ -35,7 +35,7 @@ from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known
 from tidegate.segments.segment import Segment
 
 _INSERTS: Final = (int(EventType.WRITE_ROWS_V1), int(EventType.WRITE_ROWS_V2))
-_FLAGS_AT: Final = HEADER_BYTES + 6  # behind the table id; their low byte
+_FLAGS_AT: Final = HEADER_BYTES + 6  # after the table id; their low byte
 NO_FOREIGN_KEYS: Final = 0x02  # a flag: foreign_key_checks was off in the session (NO_FOREIGN_KEY_CHECKS_F)
 _GTIDS: Final = (int(EventType.GTID), int(EventType.MARIADB_GTID))
 

@@ -3,7 +3,7 @@
 In:  a TABLE_MAP and a table version; later a batch of decoded changes.
 Out: the hidden columns as Columns, so that a plan can read past them; then the batch without them and without history.
 
-MariaDB logs columns hidden from every SELECT and from information_schema, behind all others: the two of an implicit
+MariaDB logs columns hidden from every SELECT and from information_schema, after all others: the two of an implicit
 system period, and a hash for each unique key too long for an index. A row of a system-versioned table is current while
 its row end is the largest moment; DELETE is logged as an UPDATE that sets the row end, UPDATE as an UPDATE and a WRITE
 of the row as it was. Silver has what a plain SELECT shows: current rows.
@@ -35,7 +35,7 @@ _NEVER: Final = tuple(seconds * 1_000_000 + 999_999 for seconds in ((1 << 31) - 
 
 
 def hidden_columns(table_map: TableMap, version: TableVersion) -> tuple[Column, ...]:
-    """Columns of the event behind those of the version, if the server would hide just such columns; else ()."""
+    """Columns of the event after those of the version, if the server would hide just such columns; else ()."""
     made = []
     for wire in table_map.columns[len(version.columns) :]:
         if wire.name is not None and _HASH.fullmatch(wire.name) and wire.type == Wire.LONGLONG:

@@ -5,7 +5,7 @@ Out: a segment with the same length and CRC-32C (same_crc.py), events at the sam
 
 A place in the log is `start_pos` and an offset in the payload, and places stand in schema_history, changelogs and
 ledgers. A captured event that gets shorter is therefore filled up to its length:
-- by an event of type IGNORABLE behind it, where there is so much room;
+- by an event of type IGNORABLE after it, where there is so much room;
 - else by the extra data that rows events of version 2 may have in front of their rows (version 1 becomes 2);
 - a TRANSACTION_PAYLOAD by the width of the integers in its header.
 An event that lost all its rows stays, without any: it may end its statement.
@@ -51,7 +51,7 @@ _TO_V2: Final = {
 }
 _V2: Final = frozenset({*_TO_V2.values(), EventType.PARTIAL_UPDATE_ROWS})
 _UPDATES: Final = (EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1, EventType.MARIADB_UPDATE_ROWS_COMPRESSED)
-_EXTRA_AT: Final = HEADER_BYTES + 8  # of the extra data's length, behind table id and flags
+_EXTRA_AT: Final = HEADER_BYTES + 8  # of the extra data's length, after table id and flags
 _TAG_BYTES: Final = 3  # of a tag in it: its type, its length, a format
 _U16: Final = 0xFFFF
 _ZSTD_LEVELS: Final = (1, 3, 9, 19)
@@ -166,7 +166,7 @@ def _changed(index: EventIndex, gone: Mapping[int, Sequence[Span]]) -> dict[int,
         made[number] = _resized(bytes(left + event[at:]))
     for number in np.flatnonzero(np.isin(index.events[:, K.TYPE], _ANNOTATIONS)).tolist():
         event, end = index.event(number), index.checksum_bytes(number)
-        first = HEADER_BYTES + (event[4] == EventType.ROWS_QUERY)  # behind the byte of its length
+        first = HEADER_BYTES + (event[4] == EventType.ROWS_QUERY)  # after the byte of its length
         blank = event[:first] + b" " * (len(event) - end - first) + event[len(event) - end :]
         if blank[first + FREE_BYTES :] != event[first + FREE_BYTES :]:  # these may be free bytes of a time before
             made[number] = blank

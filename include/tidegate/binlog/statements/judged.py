@@ -39,7 +39,7 @@ _HARMLESS: Final = re.compile(
     r"|CACHE|CLONE|BINLOG|SHUTDOWN|RESTART|PREPARE|DEALLOCATE|SHOW|DESC|DESCRIBE|EXPLAIN|HELP|BACKUP)\b",
     re.IGNORECASE,
 )
-# MariaDB logs these with what stands behind them: SET STATEMENT ... FOR UPDATE ..., ANALYZE FORMAT=JSON DELETE ...
+# MariaDB logs these with what stands after them: SET STATEMENT ... FOR UPDATE ..., ANALYZE FORMAT=JSON DELETE ...
 _WRAPPED: Final = re.compile(
     r"(?:SET\s+STATEMENT\b.*?\bFOR|ANALYZE(?:\s+FORMAT\s*=\s*\w+)?)\s+"
     r"(?:INSERT|UPDATE|DELETE|REPLACE|LOAD|CALL|DO|WITH|SELECT|EXECUTE|\()",
@@ -69,7 +69,7 @@ _BY_EFFECTS: Final = (
     " ddl.statement_effects: named"
 )
 _LOAD_BYTES: Final = 13
-_GTID_FLAGS_AT: Final = HEADER_BYTES + 8 + 4  # behind sequence 8, domain 4
+_GTID_FLAGS_AT: Final = HEADER_BYTES + 8 + 4  # after sequence 8, domain 4
 _STANDALONE: Final = 1
 _ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 # The server's own tables are no one's data; statements on them (GRANT's old form, mysql_tzinfo) may pass.

@@ -3,7 +3,7 @@
 In:  a path; nothing is written, and no lock is needed: synced records don't change.
 Out: records and where they lie; a torn tail told from damage.
 
-A crash leaves a torn end behind the last sync: a file ending before its last record does, or with
+A crash leaves a torn end after the last sync: a file ending before its last record does, or with
 unwritten last sectors (zeros). Everything else is damage, and an error with file and offset:
 cutting it off would throw promised segments away.
 """
@@ -239,7 +239,7 @@ class LogFile:
         return self._damage(offset, "the footer is damaged")
 
     def _unwritten(self, offset: int) -> bool:
-        """Whether a sector behind offset was never written, and no good record follows: a crash before the sync."""
+        """Whether a sector after offset was never written, and no good record follows: a crash before the sync."""
         if self._next_record(offset + 1) < self.bytes:
             return False
         first = offset // _SECTOR_BYTES * _SECTOR_BYTES

@@ -6,7 +6,7 @@ Out: the same segments after a crash, up to the last complete record; by pointer
 Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one).
 append writes, sync makes durable, for all appends since the last; a segment counts as captured only
 after sync. Opening reads the footers of full files and scans the last one for its true end: a torn
-tail is cut off, since nothing behind the last sync was promised. Reading needs no lock: synced
+tail is cut off, since nothing after the last sync was promised. Reading needs no lock: synced
 records change no more, and gc deletes only records in bronze.
 
 A file is complete by size or by age, so rows of a quiet source leave this disk soon after they landed.
@@ -352,7 +352,7 @@ def _scan(path: Path) -> _File:
                 file.take(part.segment)
                 file.newest = part.segment
             elif isinstance(part, Torn):
-                log.warning("%s: a crash left %d bytes behind the last record; they are cut off", path, part.bytes)
+                log.warning("%s: a crash left %d bytes after the last record; they are cut off", path, part.bytes)
                 with path.open("r+b") as torn:
                     torn.truncate(part.offset)
                     os.fsync(torn.fileno())

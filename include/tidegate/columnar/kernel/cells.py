@@ -101,7 +101,7 @@ def _geometry(at: int, count: int, column: int, row: int) -> int:
 
 @compiled(I(I, I, I, I), forceinline=True, **FAST)
 def write_bytes(at: int, count: int, column: int, row: int) -> int:
-    """Count bytes at `at`, behind the length prefix."""
+    """Count bytes at `at`, after the length prefix."""
     used = word(column, L.USED)
     if word(column, L.P2):
         return _geometry(at, count, column, row)

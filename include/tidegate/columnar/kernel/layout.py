@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 # --- events: rows events of one batch, int64[n, EVENT_WORDS] ---------------------------------------
-EVENT_START: Final = 0  # address of the column count, behind the post-header
-EVENT_END: Final = 1  # address behind the last row, without checksum
+EVENT_START: Final = 0  # address of the column count, after the post-header
+EVENT_END: Final = 1  # address after the last row, without checksum
 EVENT_OP: Final = 2  # OP_*
 EVENT_COMMIT_TS: Final = 3
 EVENT_WORDS: Final = 4
@@ -97,7 +97,7 @@ CELL_OLD_DATETIME: Final = 17  # wire 8, out 8: YYYYMMDDhhmmss as a number
 CELL_OLD_TIMESTAMP: Final = 18  # wire 4, out 8
 CELL_OLD_TIME: Final = 19  # wire 3, out text: [-]hhmmss as a number
 CELL_DECIMAL: Final = (
-    20  # out 16. P1: digits before the first whole group; P2: groups before the point; P3, P4 behind it
+    20  # out 16. P1: digits before the first whole group; P2: groups before the point; P3, P4 after it
 )
 CELL_DECIMAL_TEXT: Final = 21
 CELL_BIT: Final = 22  # wire 1, out 1

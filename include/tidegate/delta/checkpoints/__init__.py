@@ -1,5 +1,5 @@
 """Checkpoints of a Delta log (PROTOCOL.md, "Checkpoints"): read of every kind, written of one.
 
 In:  a log's store.
-Out: the actions behind a checkpoint; checkpoints for every reader.
+Out: the actions after a checkpoint; checkpoints for every reader.
 """

@@ -3,7 +3,7 @@
 In:  a log's folder.
 Out: the version and actions of its newest whole checkpoint, without tombstones.
 
-A reader that has a checkpoint needs only the commits behind it. Writing is in write.py, removing in log_cleanup.py.
+A reader that has a checkpoint needs only the commits after it. Writing is in write.py, removing in log_cleanup.py.
 Both may run in any process at any time, beside commits and beside each other, since a checkpoint only repeats the
 commits.
 """

@@ -5,7 +5,7 @@ Out: a checkpoint after CHECKPOINT_COMMITS commits, or more where bronze has man
      older than delta.logRetentionDuration leave the log; how many files bronze has.
 
 A checkpoint lists every file, so the more there are the more commits lie between two: writing them
-and reading the tail behind them both stay small. One thread writes; of several captures, the first
+and reading the tail after them both stay small. One thread writes; of several captures, the first
 to find one due. A failed one is tried again later: until then readers read a longer tail.
 """
 

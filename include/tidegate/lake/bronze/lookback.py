@@ -6,7 +6,7 @@ Out: the refs of needed earlier segments.
 Such a source names in each segment the latest timestamp so far (max_commit_ts only grows) and how
 far it is resolved. Rows that aren't committed at a low end wait in a segment that names something
 at or above what was resolved right before the first segment that names something above the low end:
-when it came, that was resolved, or less, and it was above that itself or behind something that was.
+when it came, that was resolved, or less, and it was above that itself or after something that was.
 A window therefore needs no memory of its own of waiting rows: bronze has it.
 """
 

@@ -4,7 +4,7 @@ In:  segments of one source in order of seq.
 Out: commits of bronze/segments; where bronze ends, for the next start.
 
 Why exactly once: a commit records its last seq as the source's own transaction version, and is made
-at exactly the version behind the one of that reading (tidegate/delta/log.py); rows at or below it
+at exactly the version after the one of that reading (tidegate/delta/log.py); rows at or below it
 are left out. When others come first (another source, upkeep), it is read and decided again. Our own
 transaction version may have moved by a commit of ours with a lost answer, as the id of its attempt
 proves. Else another writer has moved it: Fenced.
@@ -193,7 +193,7 @@ class Bronze:
     def _append(self, segments: Sequence[Segment]) -> TableState:
         attempt = uuid.uuid4().hex
         self._tries.add(attempt)
-        written: dict[int, list[Action]] = {}  # by the seq that they begin behind
+        written: dict[int, list[Action]] = {}  # by the seq that they begin after
 
         def decide(read: TableState) -> Change | None:
             end_seq = self._checked(read)
@@ -339,7 +339,7 @@ def check_continues(before: Segment, after: Segment) -> None:
         raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")
     if after.prev_commit_ts != before.resolved_ts:
         raise StreamCorrupt(
-            f"goes on behind commit_ts {after.prev_commit_ts}, bronze ends at {before.resolved_ts} ({before.where})",
+            f"goes on after commit_ts {after.prev_commit_ts}, bronze ends at {before.resolved_ts} ({before.where})",
             where=after.where,
             remedy="another capture went on in bronze: move this one's value log away and restart it",
         )

@@ -3,7 +3,7 @@
 In:  a lake, a table of tables.py, rows as dicts.
 Out: commits; Arrow tables.
 
-An append is decided on the newest state of the log, committed at the version behind it, and decided
+An append is decided on the newest state of the log, committed at the version after it, and decided
 again when another commit has that version. The conditions of an append are therefore true of the
 very version before it: its application transaction (id, version) isn't there yet, and nobody else
 has claimed the table.
@@ -275,7 +275,7 @@ class ControlTables:
         than all before.
 
         An earlier claimer learns of it by its next look or append: the number stands in the table's
-        log, and an append is decided on a state with one's own, and made at the version behind
+        log, and an append is decided on a state with one's own, and made at the version after
         that.
         """
         number, preparation = 0, Preparation(self._lake, table)

@@ -6,7 +6,7 @@ Out: actions for the commit; rows of control/format before it.
 
 An upgrade is decided on a state like any append (rows.py), and is one commit: all files go, the
 same rows come in files with the new columns, and the schema with them. Application transactions
-stay as they are. Killed before the commit, it leaves unnamed files (vacuum); behind it the table is
+stay as they are. Killed before the commit, it leaves unnamed files (vacuum); after it the table is
 current, and a second upgrader has nothing to do.
 """
 

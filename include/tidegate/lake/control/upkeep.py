@@ -4,7 +4,7 @@ In:  a control table of tables.py, and the choice of its staying rows.
 Out: commits. Appends beside it keep their rows.
 
 Only files of the state read are replaced. A concurrent append adds a file of its own, named by no
-remove of ours; behind another rewrite all is looked at again on the new state (delta/exchange.py).
+remove of ours; after another rewrite all is looked at again on the new state (delta/exchange.py).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tidegate.tables_form import Table
 @dataclass(frozen=True, slots=True)
 class Layout:
     """stored: the columns in the log. steps: the changes for its rows, in order. added: nullable
-    columns to add behind those. differs: why none of it can be read, "" when it can; unknown:
+    columns to add after those. differs: why none of it can be read, "" when it can; unknown:
     because of unknown columns.
     """
 

@@ -44,7 +44,7 @@ class Migration:
         return self.convert is not None and self.old - may_lack <= set(names) <= self.old
 
     def converted(self, rows: pa.Table) -> pa.Table:
-        """Rows of such a table behind this change."""
+        """Rows of such a table after this change."""
         assert self.convert is not None, "a change without it is no step"
         for field in self.later:
             if field.name not in rows.column_names:

@@ -22,13 +22,13 @@ class Past(ABC):
     """word: the key of the pipeline file's section `tables`. title, kept: for people, the kept
     things, and the rows beside the live ones.
 
-    columns: its own, behind _tg_commit_ts. mark: the one to know its tables by. begun: SQL of each in a row without
+    columns: its own, after _tg_commit_ts. mark: the one to know its tables by. begun: SQL of each in a row without
     them. taken: SQL of those with another value in a row brought by a rename, {commit_ts} being the rename's. live: SQL
     condition of the source's rows. open: the same, and rows left without a mark by another writer. stamp: SQL of a
     row's _tg_commit_ts, where another writer took that away. ended_in: a column, null in live rows alone, so files
     without them are kept apart; "" for none.
 
-    rows_stay: rows of the past are in silver, also behind TRUNCATE and DROP TABLE. versions: a key may have several
+    rows_stay: rows of the past are in silver, also after TRUNCATE and DROP TABLE. versions: a key may have several
     rows, an ended one per version: such a mode is written by version_sql.py and positional/versions.py. whole_deletes:
     a delete has to bring the whole row. moves_along: rows of the past go with a renamed table. takes_rows: it fits
     tables.rows.

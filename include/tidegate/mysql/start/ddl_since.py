@@ -1,4 +1,4 @@
-"""Whether a DDL of certain tables stands in the binlog behind a position, by what the server shows of its events.
+"""Whether a DDL of certain tables stands in the binlog after a position, by what the server shows of its events.
 
 In:  a connection, a position.
 Out: the first such statement.

@@ -173,7 +173,7 @@ def check_sends(run: RunningCapture, facts: SourceFacts, point: BinlogCheckpoint
 
 def _first_asked_for(facts: SourceFacts, place: BinlogPlace) -> Position:
     """Where to begin. Beyond 4 GiB, where the protocol can't point, a file holds one large transaction and nothing
-    behind it but its ROTATE event: the next file goes on from there.
+    after it but its ROTATE event: the next file goes on from there.
     """
     position = Position.of(place.file, place.replay_from)
     if position.offset <= OFFSET_MAX:

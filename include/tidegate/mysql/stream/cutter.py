@@ -168,7 +168,7 @@ class Cutter:
         return self._between(SegmentKind.HEARTBEAT, resolved)
 
     def prepared(self, names: bytes, asked_at: Position) -> list[Segment]:
-        """A row with the server's prepared branches when its log ended at asked_at, behind everything before that.
+        """A row with the server's prepared branches when its log ended at asked_at, after everything before that.
 
         [] while its place hasn't come, and inside a transaction.
         """

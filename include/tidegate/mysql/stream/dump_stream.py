@@ -46,7 +46,7 @@ _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _SEND_ANNOTATE_ROWS: Final = 2  # MariaDB: without it the stream has holes where the file has Annotate_rows
 _THROUGH_GTID: Final = 4
-_FIRST_OFFSET: Final = 4  # behind the file's magic number
+_FIRST_OFFSET: Final = 4  # after the file's magic number
 OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
@@ -113,7 +113,7 @@ class DumpStream:
         self._connection._force_close()  # noqa: SLF001
 
     def receive(self, state: Any, timeout: float) -> int:
-        """Bytes received into the buffer behind state.have; 0 when none came within timeout seconds.
+        """Bytes received into the buffer after state.have; 0 when none came within timeout seconds.
 
         Raises SourceUnavailable when the connection ended, or was silent for too long.
         """
@@ -314,7 +314,7 @@ def encode_gtid_set(gtids: MysqlGtidSet) -> bytes:
     """The binary form (mysql-server sql/rpl_gtid_set.cc, Gtid_set::encode).
 
     Without tags: u64 count of uuids; per uuid 16 bytes, u64 count of intervals, u64 first and u64 last + 1 each.
-    With a tag anywhere (MySQL 8.3+): the count moves up a byte between two format bytes of 1, and behind every
+    With a tag anywhere (MySQL 8.3+): the count moves up a byte between two format bytes of 1, and after every
     uuid come its tag's length (as mysql::serialization writes it: doubled, for these) and the tag.
     """
     tagged = any(":" in name for name in gtids.intervals)

@@ -55,7 +55,7 @@ BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TA
 
 
 def described_format(event: bytes, where: str) -> tuple[bytes, int]:
-    """(a FORMAT_DESCRIPTION as it stands in a closed file, bytes of the checksum behind each event). StreamCorrupt."""
+    """(a FORMAT_DESCRIPTION as it stands in a closed file, bytes of the checksum after each event). StreamCorrupt."""
     closed = closed_file(event)
     checked = event[-5] == 1
     if checked and zlib.crc32(closed[:-4]) != int.from_bytes(event[-4:], "little"):
@@ -65,7 +65,7 @@ def described_format(event: bytes, where: str) -> tuple[bytes, int]:
 
 def restarted(format_description: bytes) -> bool:
     """Whether a file's FORMAT_DESCRIPTION says that its server was started with it, and not just a new file begun."""
-    created = _HEADER + 2 + 50  # behind two versions
+    created = _HEADER + 2 + 50  # after two versions
     return format_description[created : created + 4] != bytes(4)
 
 

@@ -330,7 +330,7 @@ def take_event(data: Any, at: int, space: Any) -> Any:
 def walk(received: Any, space: Any) -> Any:
     """Take events from received into payload until something stops it; a Stop.
 
-    An unconsumed packet stays at walk.read; at CUT it is behind the last event taken.
+    An unconsumed packet stays at walk.read; at CUT it is after the last event taken.
     """
     walk_state, transaction, payload, slots, tables, maps, frames, runs = space
     places = _addresses(payload, slots, tables, maps, frames, runs)

@@ -1,6 +1,6 @@
 """The actions of ALTER TABLE.
 
-In:  a cursor behind the table's name.
+In:  a cursor after the table's name.
 Out: its actions in the order written; an action without bearing on columns, keys or rows is left out.
 """
 
@@ -66,7 +66,7 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
     """
     actions: list[Action] = []
     tokens, partitions_at = cursor.tokens, definition_at(cursor)
-    if partitions_at:  # stands behind the last action, without a comma
+    if partitions_at:  # stands after the last action, without a comma
         cursor.tokens = [*tokens[:partitions_at], tokens[-1]]
     while not cursor.ended:
         if cursor.take_mark(","):

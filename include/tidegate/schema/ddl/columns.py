@@ -39,7 +39,7 @@ _BRACED: Final = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 # From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
 _VECTORS_SINCE: Final = 110700
 _COMMENT_MAX: Final = 1024  # characters of a column's; a server that isn't strict cuts it there
-# Before these versions REFERENCES behind a column was taken and forgotten.
+# Before these versions REFERENCES after a column was taken and forgotten.
 _INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
 _Draft = dict[str, Any]  # fields of a ColumnDefinition that were read
 _VARIANTS: Final = {"VIRTUAL": Generated.VIRTUAL, "STORED": Generated.STORED, "PERSISTENT": Generated.STORED}
@@ -207,7 +207,7 @@ def read_default(cursor: Cursor) -> Default:
 
 
 def _alone(cursor: Cursor, default: Default) -> Default:
-    """The default, which isn't known if more strings stand behind it: their bytes are taken for its character set's."""
+    """The default, which isn't known if more strings stand after it: their bytes are taken for its character set's."""
     more = _more_strings(cursor)
     return Default(f"{default.text}{more}{UNKNOWN}") if more else default
 
@@ -288,7 +288,7 @@ def _function(cursor: Cursor, start: int, word: str) -> Default:
 
 
 def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
-    """An index or key; for a PERIOD its columns, for a CHECK (). The cursor ends behind the whole item."""
+    """An index or key; for a PERIOD its columns, for a CHECK (). The cursor ends after the whole item."""
     name = own = ""
     if cursor.take("CONSTRAINT"):
         cursor.take("IF", "NOT", "EXISTS")

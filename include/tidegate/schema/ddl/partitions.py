@@ -57,7 +57,7 @@ def read_partitioning(cursor: Cursor) -> Partitioning:
 
 
 def read_partition_action(cursor: Cursor, word: str) -> PartitionAction:
-    """An action whose first words were taken: `word` PARTITION. The cursor may stop anywhere behind them."""
+    """An action whose first words were taken: `word` PARTITION. The cursor may stop anywhere after them."""
     before = cursor.at
     try:
         return _READERS[word](cursor)
@@ -174,7 +174,7 @@ def definition_at(cursor: Cursor) -> int:
 
 
 def read_definition(cursor: Cursor) -> DefinePartitions:
-    """The partitioning at definition_at; all behind it is stepped over."""
+    """The partitioning at definition_at; all after it is stepped over."""
     if cursor.take("REMOVE", "PARTITIONING"):
         return DefinePartitions(None)
     cursor.at += 2

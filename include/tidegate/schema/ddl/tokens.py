@@ -54,7 +54,7 @@ class Token(NamedTuple):
     end: int
 
 
-# White space goes with the token behind it; the commonest kinds come first. The possessive quantifiers keep the time
+# White space goes with the token after it; the commonest kinds come first. The possessive quantifiers keep the time
 # linear: a quote that never ends is looked at once.
 _TOKEN: Final = re.compile(
     r"""[ \t-\r]*+(?:

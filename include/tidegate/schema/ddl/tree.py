@@ -83,7 +83,7 @@ class ColumnDefinition:
 class IndexDefinition:
     """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one.
 
-    prefixes: per column the length written behind it; 0: none. period: the last part is WITHOUT OVERLAPS.
+    prefixes: per column the length written after it; 0: none. period: the last part is WITHOUT OVERLAPS.
     refers: of the foreign key that it is made for.
     """
 

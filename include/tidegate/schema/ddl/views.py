@@ -1,6 +1,6 @@
 """Statements that make and drop views.
 
-In:  a cursor behind VIEW or VIEWS.
+In:  a cursor after VIEW or VIEWS.
 Out: a CreateView or DropViews; None where a name can't be read. A view has no rows, so nothing waits for it: a RENAME
      of a view that nobody knows is in doubt, and says so.
 """

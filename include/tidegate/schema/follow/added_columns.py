@@ -27,7 +27,7 @@ from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
 _DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65; Python's own context 28
-_UTC: Final = "+00:00"  # behind a TIMESTAMP literal whose zone is known
+_UTC: Final = "+00:00"  # after a TIMESTAMP literal whose zone is known
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
 

@@ -24,7 +24,7 @@ UNDEFINED: Final = "\ufffe"  # as codecs.charmap_decode takes it
 
 
 def _run(start: bytes, characters: str) -> list[tuple[bytes, str]]:
-    """The sequence start and those behind it in its row, with their characters."""
+    """The sequence start and those after it in its row, with their characters."""
     sequences = ((start[:-1] + bytes([start[-1] + n]), character) for n, character in enumerate(characters))
     return [(sequence, character) for sequence, character in sequences if character != UNDEFINED]
 

@@ -24,7 +24,7 @@ class ServerSettings:
 
     native_keys: InnoDB carries out foreign keys' actions even where the SQL layer could. engine: of CREATE TABLE
     without ENGINE, in lower case. kept, left_out: the patterns of the baseline's tables. gap_ts: commit_ts of the
-    newest gap accepted by a person and with possible DDL: facts of tables before it prove nothing behind it.
+    newest gap accepted by a person and with possible DDL: facts of tables before it prove nothing after it.
     """
 
     folds_names: bool = False

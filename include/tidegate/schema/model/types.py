@@ -167,7 +167,7 @@ def _canonical(type_text: str, charset: str) -> CanonicalType:
 def _decimal(text: TypeText) -> CanonicalType:
     digits, scale = (*text.numbers, 10, 0)[:2] if len(text.numbers) != 1 else (text.numbers[0], 0)
     if digits < 1 or scale > digits:
-        raise UnsupportedValue(f"{digits} digits with {scale} behind the point are no decimal", remedy=REPORT)
+        raise UnsupportedValue(f"{digits} digits with {scale} after the point are no decimal", remedy=REPORT)
     if digits > DECIMAL_DIGITS_MAX:
         return CanonicalType(Kind.DECIMAL_TEXT, pa.string(), "string", text)
     return CanonicalType(Kind.DECIMAL, pa.decimal128(digits, scale), f"decimal({digits},{scale})", text)

@@ -62,7 +62,7 @@ def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ..
 
 
 def with_row_end(indexes: tuple[Index, ...], columns: Iterable[Column], *, versioned: bool) -> tuple[Index, ...]:
-    """The server puts the row end of a system-versioned table behind the columns of each unique key."""
+    """The server puts the row end of a system-versioned table after the columns of each unique key."""
     end = next((c.id for c in columns if c.generation_expression == "ROW END"), 0)
     if not (end or versioned or any(index.hidden_end for index in indexes)):
         return indexes

@@ -261,7 +261,7 @@ def _table_defaults(
 ) -> tuple[tuple[str, str], tuple[str, str] | None]:
     """(the table's defaults after the statement, what CONVERT TO makes of its columns or None)."""
     defaults, convert, given = (shape.charset, shape.collation), None, False
-    collated = False  # by a COLLATE of this statement, which a mere CHARACTER SET behind it leaves alone
+    collated = False  # by a COLLATE of this statement, which a mere CHARACTER SET after it leaves alone
     for action in actions:
         if isinstance(action, ConvertCharset):
             base = context.defaults if not action.charset.charset else defaults

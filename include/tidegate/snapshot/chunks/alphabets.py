@@ -21,7 +21,7 @@ from tidegate.snapshot.chunks.scales import Alphabet, Scale, scale_of_text
 _DIGITS: Final = 8  # of a character in UTF-32
 _ASCII: Final = range(0x20, 0x7F)
 _NEIGHBOURS: Final = 48  # of the first characters that differ, to either side
-_BESIDE: Final = 4  # of those behind them
+_BESIDE: Final = 4  # of those after them
 _BETWEEN: Final = 96  # characters, evenly spread
 _ENDS_MAX: Final = 24  # characters of each of the two values
 

@@ -118,7 +118,7 @@ def _cut(table: _Table, piece: _Piece) -> list[_Piece]:
 
 
 def _between(table: _Table, piece: _Piece, column: Column) -> tuple[str, bool] | None:
-    """A value that a row has to cut behind, and whether there is no other."""
+    """A value that a row has to cut after, and whether there is no other."""
     low, high, here = table.end(piece, "ASC"), table.end(piece, "DESC"), compared_as(column)
     if low is None or high is None:
         return None

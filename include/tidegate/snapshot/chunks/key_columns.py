@@ -78,7 +78,7 @@ def ordered_as(version: TableVersion) -> tuple[str, ...]:
 
 
 def is_ordered_alike(before: Sequence[str], now: Sequence[str]) -> bool:
-    """Whether keys in order of `before` are so by `now`: members may have come behind an ENUM's
+    """Whether keys in order of `before` are so by `now`: members may have come after an ENUM's
     last one.
     """
     return len(before) == len(now) and all(new.startswith(old) for old, new in zip(before, now, strict=True))

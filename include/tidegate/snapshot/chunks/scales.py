@@ -80,7 +80,7 @@ def scale_of(column: Column, low: str, high: str) -> Scale | None:
 def scale_of_text(
     introducer: str, low: Sequence[str], high: Sequence[str], shared: bytes, alphabet: Alphabet
 ) -> Scale | None:
-    """low, high: characters of the two ends behind those that both begin with. shared: these, in bytes."""
+    """low, high: characters of the two ends after those that both begin with. shared: these, in bytes."""
     base = len(alphabet.characters) + 1  # 0: the text ends
 
     def number(text: Sequence[str]) -> int:

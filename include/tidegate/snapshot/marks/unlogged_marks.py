@@ -8,7 +8,7 @@ Why it is as exact as marks in the log. A chunk is a transaction at L, and its o
 every transaction at or below L is visible to its reads. Before the reads the server is therefore
 asked for the visible part of its log (mysql/visible.py), and L is the resolved_ts of the newest
 captured segment with an end at or before that: nothing at or below L comes any more, and all of it
-lies before that place. H must cover everything in the reads: behind them the server is asked for
+lies before that place. H must cover everything in the reads: after them the server is asked for
 the end of its log, and H is a resolved_ts beyond that place. The mark is told when capture has come
 there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
 

@@ -382,7 +382,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
 
 
 def _view(events: list[SnapshotEvent], last: int) -> View | None:
-    """The newest, unless a wave came behind it. last: the number of the last wave read."""
+    """The newest, unless a wave came after it. last: the number of the last wave read."""
     views = [event for event in events if event.meaning is Meaning.VIEW_OF_TABLE and event.wave > last]
     newest = max(views, key=lambda event: event.wave, default=None)
     return None if newest is None else View(newest.wave, newest.token, newest.low_ts or 0)

@@ -103,7 +103,7 @@ class Told:
             return self._turns.next(snapshot)
 
     def said(self, events: Sequence[SnapshotEvent]) -> None:
-        """The caller has recorded these: its next ones come behind them."""
+        """The caller has recorded these: its next ones come after them."""
         with self._lock:
             self._turns.take_in(events)
 

@@ -5,7 +5,7 @@ Out: the time for its next event.
 
 Events count in the order of their times (events.py). A clock may be put back, and a person's, a reader's and apply's
 machines have clocks of their own: a resume with the time of a clock behind the pause's would never count. An event's
-time therefore lies behind all times of its snapshot that its author knows.
+time therefore lies after all times of its snapshot that its author knows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ class Turns:
             self.newest[event.snapshot] = max(event.recorded_at, self.newest.get(event.snapshot, event.recorded_at))
 
     def next(self, snapshot: str) -> datetime:
-        """Now, or right behind what is known of the snapshot."""
+        """Now, or right after what is known of the snapshot."""
         now, newest = datetime.now(UTC), self.newest.get(snapshot)
         return now if newest is None else max(now, newest + _TICK)

@@ -5,7 +5,7 @@ Out: the commit_ts of the first low watermark of the newest snapshot that was wh
      rebuild doesn't have the rows of a snapshot.
 
 A row that changes before its range is read is taken from the range then, as of a later low watermark, and each change
-behind that is in the log.
+after that is in the log.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  a row of a binary result set, its plan.
 Out: a Key, in order of the key's columns; conditions and an order over it.
 
-Text is its own bytes behind the introducer of its character set: a literal yields to the column's
+Text is its own bytes after the introducer of its character set: a literal yields to the column's
 collation. Numbers, dates and times are as the server writes them; ENUM and SET are the numbers of
 their order. A FLOAT is its widened DOUBLE, as the server compares it.
 """

@@ -1,7 +1,7 @@
 """Datums: a flag and a body, as TiDB's codec writes the cells of a row.
 
 In:  a row's bytes.
-Out: Python values: None, int, float, Decimal (its exponent is the number of digits behind the point), bytes, Json.
+Out: Python values: None, int, float, Decimal (its exponent is the number of digits after the point), bytes, Json.
      DecodeError for what is cut off or not known.
 
 A datum says less than its column: dates, times, years, bits, members of enums and sets are numbers here, and what
@@ -52,7 +52,7 @@ def datums(data: bytes) -> list[Value]:
 
 
 def datum(data: bytes, at: int) -> tuple[Value, int]:
-    """The datum at a place, and the place behind it."""
+    """The datum at a place, and the place after it."""
     flag = data[at]
     at += 1
     if flag == _NULL:
@@ -114,12 +114,12 @@ def _grouped(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _decimal(data: bytes, at: int) -> tuple[Decimal, int]:
-    """Precision u8, digits behind the point u8, then MySQL's binary form."""
+    """Precision u8, digits after the point u8, then MySQL's binary form."""
     head, at = _taken(data, at, 2)
     precision, scale = head
     whole = precision - scale
     if whole < 0 or precision < 1 or precision > _DIGITS_MAX:
-        raise _broken(f"a decimal of {precision} digits with {scale} behind the point")
+        raise _broken(f"a decimal of {precision} digits with {scale} after the point")
     lead, tail = whole % _GROUP_DIGITS, scale % _GROUP_DIGITS
     sizes = (
         [lead] * bool(lead) + [_GROUP_DIGITS] * (whole // _GROUP_DIGITS + scale // _GROUP_DIGITS) + [tail] * bool(tail)

@@ -25,7 +25,7 @@ def corrupt(what: str) -> StreamCorrupt:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number of up to 64 bits at a place, and the place behind it."""
+    """An unsigned number of up to 64 bits at a place, and the place after it."""
     bits = shift = 0
     while shift < _SHIFT_END:
         if at >= len(data):

@@ -172,7 +172,7 @@ def _of_number(value: int, no_sign: int, column: int, row: int, of_handle: int) 
 
 @compiled(I(I, I, I), **FAST)
 def _decimal(at: int, column: int, row: int) -> int:
-    """Precision, digits behind the point, MySQL's binary form; into 16 bytes with the column's digits behind it."""
+    """Precision, digits after the point, MySQL's binary form; into 16 bytes with the column's digits after it."""
     precision, scale = load8(at + 1), load8(at + 2)
     whole, more = precision - scale, word(column, L.P1) - scale
     if more < 0 or whole + scale + more > DECIMAL_DIGITS_MAX:

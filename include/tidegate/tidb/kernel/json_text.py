@@ -63,7 +63,7 @@ def _float(to: int, bits: int) -> int:
     """The fewest digits that read as this double, if these are up to 15 and need no exponent.
 
     A whole number below 2^53 divided by an exact power of ten is the nearest double to the decimal fraction: so the
-    text has the smallest number of digits behind the point that gives the value.
+    text has the smallest number of digits after the point that gives the value.
     """
     value = _double(bits)
     if bits < 0:
@@ -137,7 +137,7 @@ def _literal(code: int, to: int) -> int:
 
 @compiled(types.UniTuple(I, 2)(I, I, I, I, I), **FAST)
 def _scalar(kind: int, at: int, end: int, to: int, unread: int) -> tuple[int, int]:
-    """A value that holds no others: the address behind its text; and how many bytes it has."""
+    """A value that holds no others: the address after its text; and how many bytes it has."""
     if kind == _STRING:
         size, start = run(at, end)
         if start < 0 or start + size - at > unread:  # a text that was read before has no room
@@ -158,7 +158,7 @@ def _scalar(kind: int, at: int, end: int, to: int, unread: int) -> tuple[int, in
 
 @compiled(types.UniTuple(I, 3)(I, I, I, I), **FAST)
 def _member(frame: int, end: int, to: int, unread: int) -> tuple[int, int, int]:
-    """The next value of a container, behind its key: where its entry stands; the address behind; bytes read."""
+    """The next value of a container, after its key: where its entry stands; the address after; bytes read."""
     base, count, number = word(frame, _BASE), word(frame, _COUNT), word(frame, _NEXT)
     set_word(frame, _NEXT, number + 1)
     entry, read = base + _HEAD_BYTES + _VALUE_BYTES * number, 0
@@ -181,7 +181,7 @@ def _member(frame: int, end: int, to: int, unread: int) -> tuple[int, int, int]:
 
 @compiled(I(I, I, I, I), **FAST)
 def _text(at: int, end: int, to: int, stack: int) -> int:
-    """One value, whose type is at `at`: the address behind its text. No byte is read for two values."""
+    """One value, whose type is at `at`: the address after its text. No byte is read for two values."""
     unread, depth = end - at, 0
     kind = load8(at)
     at += 1

@@ -32,7 +32,7 @@ ROW_KIND: Final = 2  # payload.Mutation
 ROW_START: Final = 3
 ROW_END: Final = 4
 ROW_COMMIT_TS: Final = 5
-ROW_ORDINAL: Final = 6  # of its image before it; the one behind it has the next
+ROW_ORDINAL: Final = 6  # of its image before it; the one after it has the next
 ROW_WORDS: Final = 7
 
 # --- words of a column that mean something else here ------------------------------------------------------------------
@@ -45,7 +45,7 @@ READ_UINT64: Final = 1
 READ_BOOL: Final = 2
 READ_FLOAT: Final = 3
 READ_DOUBLE: Final = 4
-READ_DECIMAL: Final = 5  # P1: digits behind the point; P2, P3: 10 to the number of digits, low and high half
+READ_DECIMAL: Final = 5  # P1: digits after the point; P2, P3: 10 to the number of digits, low and high half
 READ_DATE: Final = 6
 READ_MOMENT: Final = 7
 READ_TIME: Final = 8  # P3: digits of the fraction

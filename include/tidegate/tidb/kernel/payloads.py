@@ -223,7 +223,7 @@ def _last_id(at: int, end: int) -> int:
 
 @compiled(TRIPLE(I, I), **FAST)
 def _next_number(at: int, end: int) -> tuple[int, int, int]:
-    """The next field 7: its number and the address behind, or how many bytes of numbers and where they begin."""
+    """The next field 7: its number and the address after, or how many bytes of numbers and where they begin."""
     while 0 <= at < end:
         tag, at = varint(at, end)
         wire = tag & 7

@@ -3,7 +3,7 @@
 In:  addresses: of records of rows, of a plan as data (columns), of the state (layout.py).
 Out: state[ROWS] rows in the arena, in order; or an ERROR_*.
 
-Applied, an update is the row behind it; before that, when a key's bytes differ or the table has no key, a delete of the
+Applied, an update is the row after it; before that, when a key's bytes differ or the table has no key, a delete of the
 row before it. As logged, each of its sides is a row. A cell that a row doesn't name is NULL here, and noted.
 """
 
@@ -31,7 +31,7 @@ _AS_INSERT, _AS_BEFORE, _AS_AFTER, _AS_DELETE = IMAGE_INSERT, IMAGE_BEFORE, IMAG
 
 @compiled(I(I, I, I), **FAST)
 def _places(at: int, end: int, places: int) -> int:
-    """Where the datums of a row begin, and behind the last one its end; how many there are."""
+    """Where the datums of a row begin, and after the last one its end; how many there are."""
     count = 0
     while at < end:
         if count + 1 >= T.PLACES_MAX:
@@ -101,7 +101,7 @@ def _same_ids(half: int, state: int) -> int:
 
 @compiled(I(I, I), forceinline=True, **FAST)
 def _key_differs(columns: int, state: int) -> int:
-    """Whether a key column has other bytes behind an update than before it."""
+    """Whether a key column has other bytes after an update than before it."""
     places, count = word(state, T.PLACES), word(state, T.COLUMNS)
     before = word(state, T.MARKS)
     after = before + 8 * count

@@ -1,7 +1,7 @@
 """Numbers, fields and datums at addresses.
 
-In:  an address, and the end behind which nothing is read.
-Out: a value and the address behind it, which is below 0 where the bytes are none.
+In:  an address, and the end after which nothing is read.
+Out: a value and the address after it, which is below 0 where the bytes are none.
 
 Formats: protobuf's wire format; TiDB's pkg/util/codec/codec.go, pkg/types/json_binary.go.
 """
@@ -27,7 +27,7 @@ _POSITIVE: Final = (1 << 63) - 1
 _DIGIT_BYTES: Final = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _DIGITS_MAX: Final = 81
 _GROUP: Final = 8
-# Bytes behind the type of a JSON value that always has as many; 0: it says how many.
+# Bytes after the type of a JSON value that always has as many; 0: it says how many.
 _JSON_BYTES: Final = np.array([0, 0, 0, 0, 1, 0, 0, 0, 0, 8, 8, 8, 0, 0, 8, 8, 8, 12], np.int64)
 _JSON_OBJECT, _JSON_ARRAY, _JSON_STRING, _JSON_OPAQUE = 1, 3, 12, 13
 
@@ -74,7 +74,7 @@ def run(at: int, end: int) -> tuple[int, int]:
 
 @compiled(I(I, I, I), **FAST)
 def behind_field(wire: int, at: int, end: int) -> int:
-    """Address behind the value of a field."""
+    """Address after the value of a field."""
     if wire == VARINT:
         return varint(at, end)[1]
     if wire == RUN:
@@ -88,7 +88,7 @@ def behind_field(wire: int, at: int, end: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def _behind_json(at: int, end: int) -> int:
-    """Address behind a JSON value whose type is at `at`."""
+    """Address after a JSON value whose type is at `at`."""
     if at >= end:
         return CUT
     kind = load8(at)
@@ -133,7 +133,7 @@ def _behind_decimal(at: int, end: int) -> int:
 
 @compiled(I(I, I), forceinline=True, **FAST)
 def behind_datum(at: int, end: int) -> int:
-    """Address behind the datum at `at`."""
+    """Address after the datum at `at`."""
     flag = load8(at)
     at += 1
     if flag == NULL:

@@ -1,4 +1,4 @@
-"""A segment's payload: the payloads of a run of WriteBinlog requests, each behind its length.
+"""A segment's payload: the payloads of a run of WriteBinlog requests, each after its length.
 
 In:  payloads, or a segment.
 Out: the other. The same form as a recorded stream's binlog.bin.

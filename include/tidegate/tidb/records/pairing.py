@@ -5,7 +5,7 @@ In:  binlogs of a cluster's pumps, each pump's in its order; answers that TiDB's
 Out: committed transactions in order of commit_ts, once each, and resolved_ts: no later one has a commit_ts at or below.
 
 Why resolved_ts holds. A transaction takes its commit_ts from PD after its prewrite was acknowledged, and PD's
-timestamps only grow. A binlog that a pump stores behind one that names the timestamp T is therefore committed above T,
+timestamps only grow. A binlog that a pump stores after one that names the timestamp T is therefore committed above T,
 or its prewrite was there before; and a prewrite without an answer is committed above its own start_ts. resolved_ts is
 therefore the smaller of the pumps' latest timestamps and the oldest unanswered start_ts. It never goes back: a late
 prewrite with an older start_ts commits above the timestamps named by its pump before.

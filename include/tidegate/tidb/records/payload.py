@@ -193,7 +193,7 @@ def write_answer(error: str = "") -> bytes:
 
 
 def pull_request(message: bytes) -> tuple[int, int]:
-    """PullBinlogReq: (cluster id, the commit_ts to go on behind, from the offset of its Pos)."""
+    """PullBinlogReq: (cluster id, the commit_ts to go on after, from the offset of its Pos)."""
     cluster = after_ts = 0
     for number, value in fields(message):
         if number == 1 and isinstance(value, int):

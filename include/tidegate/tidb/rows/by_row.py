@@ -84,7 +84,7 @@ class Reading:
 
 
 class Decoding:
-    """One segment. ordinal: of the last mutation; its row before it has this one, the one behind it the next. waiting:
+    """One segment. ordinal: of the last mutation; its row before it has this one, the one after it the next. waiting:
     rows in the readings.
     """
 

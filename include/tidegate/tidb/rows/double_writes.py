@@ -11,7 +11,7 @@ the second writing begins from a row changed by the first one, unlike any other 
 partitionedTableUpdateRecord in pkg/table/tables/partition.go.
 
 In a table without a key the new partitions number their rows by themselves, so a row that is inserted twice looks like
-two rows. That is left as it is: the table's rows are read anew behind such a job (live_tables.py).
+two rows. That is left as it is: the table's rows are read anew after such a job (live_tables.py).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tidegate.tidb.jobs import INTEGERS, MOMENTS, STRINGS, ColumnInfo, Tp
 
 _EXPONENT_FROM: Final = 1e15
 _EXPONENT_BELOW: Final = 1e-15
-_FLOAT_DIGITS: Final = 5  # behind the point of a FLOAT with an exponent
+_FLOAT_DIGITS: Final = 5  # after the point of a FLOAT with an exponent
 
 
 class Moment(NamedTuple):

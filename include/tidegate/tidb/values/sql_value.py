@@ -308,7 +308,7 @@ def json_of(value: Sql) -> str:
 
 
 def json_shown(tree: Any) -> str:
-    """TiDB's spelling: keys in order of their bytes, one space behind commas and colons."""
+    """TiDB's spelling: keys in order of their bytes, one space after commas and colons."""
     if isinstance(tree, dict):
         members = sorted(tree.items(), key=lambda member: member[0].encode())
         return "{" + ", ".join(f"{quoted(key)}: {json_shown(inner)}" for key, inner in members) + "}"

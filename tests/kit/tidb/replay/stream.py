@@ -3,7 +3,7 @@
 In:  a Recording.
 Out: tables at a TSO: {"db", "table", "table_id", "columns", "rows" (sorted), "row_count", "sha256"} each.
 
-Rows are sorted as lists of texts, NULL behind all of them; sha256 is of their compact ASCII JSON.
+Rows are sorted as lists of texts, NULL after all of them; sha256 is of their compact ASCII JSON.
 """
 
 from __future__ import annotations

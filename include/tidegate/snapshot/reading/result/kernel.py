@@ -54,7 +54,7 @@ FIXED: Final = 0  # WIDTH bytes on the wire: L.BEFORE_BYTES; then as the log has
 YEAR: Final = 1
 BYTES: Final = 2
 BIT: Final = 3
-DECIMAL: Final = 4  # P3: digits behind the point
+DECIMAL: Final = 4  # P3: digits after the point
 DECIMAL_TEXT: Final = 5
 DATE: Final = 6
 MOMENT: Final = 7
@@ -241,7 +241,7 @@ def _behind_length(read_as: int, at: int, count: int, column: int, row: int) -> 
 
 @compiled(I(I, I, I, I), **FAST)
 def _take(at: int, end: int, columns: int, state: int) -> int:
-    """The row between two addresses, behind its packet's header, as row state[ROWS]; 0, or an ERROR_*."""
+    """The row between two addresses, after its packet's header, as row state[ROWS]; 0, or an ERROR_*."""
     count, row = word(state, COLUMNS), word(state, ROWS)
     nulls = at + 1
     at = nulls + ((count + 9) >> 3)

@@ -77,7 +77,7 @@ class Receiver:
             raise named(error, self.info) from error
 
     def more(self) -> None:
-        """At least one more byte behind `have`; the unread ones move to the front. Raises SourceUnavailable."""
+        """At least one more byte after `have`; the unread ones move to the front. Raises SourceUnavailable."""
         if self.read:
             self.view[: self.have - self.read] = bytes(self.view[self.read : self.have])
             self.have -= self.read
@@ -170,7 +170,7 @@ class ResultStream:
         receiver.command(_COM_STMT_PREPARE, sql.encode())
         number, columns, parameters = struct.unpack_from("<IHH", receiver.packet(), 1)
         for count in (parameters, columns):
-            for _ in range(count + 1 if count else 0):  # definitions, and an EOF behind them
+            for _ in range(count + 1 if count else 0):  # definitions, and an EOF after them
                 receiver.packet()
         receiver.command(_COM_STMT_EXECUTE, struct.pack("<IBI", number, 0, 1))
         receiver.packet()  # how many columns
