@@ -32,7 +32,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.from_bronze import all_versions
 from tidegate.lake.rebuild import check_captured
 from tidegate.lake.sizes import size_cells
-from tidegate.lake.swap import rebuilt_ts, swapped
+from tidegate.lake.swap import make_as, rebuilt_ts, swapped
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX
 from tidegate.silver_names import silver_column
 from tidegate.standing.causes import Cause
@@ -90,6 +90,7 @@ class Swap:
         log = self.lake.log(self.silver)
         failpoint("swap_before_commit")
         app.check_claim()
+        make_as(log, rebuilt)
         live = log.update(lambda read: swapped(read, rebuilt, app_id, names))
         failpoint("swap_after_commit")
         self._record(app, live, at_ts, is_behind=is_behind)
@@ -107,7 +108,7 @@ class Swap:
         if standing is not None and standing.state not in _SWAPS:
             raise LakeRefused(f"is {standing.state}: nothing is swapped", where=self.table, remedy="wait for its end")
         live = self.lake.log(self.silver).state()
-        if not live.created:
+        if not live.created and (standing is None or not standing.lacks_past):
             raise LakeRefused("has no silver", where=self.table, remedy="see `tidegate lake check`: apply makes it")
         if live.files and not own_ts(live, tables.app_id(self.pipeline, self.table)):
             raise LakeRefused("its silver has rows of somebody else", where=self.table, remedy="move its folder away")

@@ -12,6 +12,7 @@ the guard (standing/silver.py) sees a table older than the published one, and it
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -42,6 +43,14 @@ def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int) -> None:
 def rebuilt_ts(state: TableState, app_id: str) -> int:
     """Up to where a rebuilt table has all rows; 0 for an incomplete one, or none."""
     return state.transaction(f"{app_id}{REBUILT}")
+
+
+def make_as(log: DeltaLog, rebuilt: TableState) -> None:
+    """A live table that is gone is made without rows, with an id of its own."""
+    nothing = log.state()
+    if not nothing.created:
+        own = {"metaData": {**rebuilt.metadata, "id": str(uuid.uuid4())}}
+        log.commit(nothing, Change([protocol(rebuilt.features), own], "CREATE TABLE"))
 
 
 def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str]) -> Change | None:

@@ -37,6 +37,11 @@ _NEEDS_PAST: Final = (
     "tidegate rebuild {pipeline} {table} --swap makes it anew with its past; where bronze has lost its beginning, or"
     " its past may go, tidegate snapshot start {pipeline} {table} reads its rows alone"
 )
+_UNREAD_PAST: Final = (
+    "tidegate rebuild {pipeline} {table} --swap makes it anew with its past; where bronze has lost its beginning, or"
+    " its past may go, take it out of tables.history or tables.soft_delete, and TRUNCATE it, or DROP and CREATE it, at"
+    " the source, if its rows may go (or to fill it again there): no snapshot reads this source"
+)
 # The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
 _UNREAD: Final = (
     "no snapshot reads this source: TRUNCATE {table}, or DROP and CREATE it, at the source if its rows may go (or to"
@@ -139,7 +144,7 @@ def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: 
     text = _NEEDS_COLUMNS if standing.needs is Needs.COLUMNS else _NEEDS_ROWS
     text = _UNREAD if lacks_snapshots(source) else text
     if standing.lacks_past:
-        text = _NEEDS_PAST
+        text = _UNREAD_PAST if lacks_snapshots(source) else _NEEDS_PAST
     names = {"pipeline": standing.pipeline or "PIPELINE", "table": standing.table or "TABLE"}
     return text.format(by_itself=_BY_ITSELF, **names)
 

@@ -148,11 +148,11 @@ class Standing:
 
     def ends_by_emptying(self, emptied_ts: int, *, first: bool, rows_stay: bool, gone: bool = False) -> bool:
         """Whether a held table goes on after a version that empties it. first: whether the hold is
-        its own, and not its partner's. rows_stay: whether rows of the past are in silver. gone:
-        whether the source has had no table of this name from there on up to the place.
+        its own, and not its partner's. rows_stay: whether rows of the past are in silver, by the
+        pipeline file of now. gone: whether the source has had no table of this name from there on up to the place.
         """
         how = ENDS[self.cause].emptied if self.cause is not None else Emptying.NEVER
-        if how is Emptying.NEVER or self.lacks_past:
+        if how is Emptying.NEVER or (self.lacks_past and rows_stay):
             return False
         # A place may be the end of its window. What it met of a table that was gone by then came before; once, lest the
         # statement that took the table away be what can't be followed.

@@ -115,7 +115,7 @@ def check(app: Application, name: str, state: TableState) -> None:
     if unlike is Unlike.FOREIGN:
         raise SilverForeign(told(name, unlike, said), where=state.place, remedy=MOVE_AWAY)
     if unlike is not None:
-        raise _unlike_class(app, name, unlike)(told(name, unlike, said), where=state.place, remedy=REFILL)
+        raise _unlike_class(app, name)(told(name, unlike, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
         note_others(app, name, said, shown)
         known[name] = shown.said  # what stands between is looked at once
@@ -240,14 +240,13 @@ def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | No
     at_ts = bronze.way(verdict, app.states.get(name)) if bronze is not None else None
     if at_ts is not None:
         return SilverOlder(at_ts, f"{what}; {catches_up(verdict, at_ts)}")
-    fault = _unlike_class(app, name, verdict.unlike).__name__
+    fault = _unlike_class(app, name).__name__
     return Refused(cause_of(fault), what, needs=Needs.ROWS, fault=fault, at_ts=app.cut_ts)
 
 
-def _unlike_class(app: Application, name: str, unlike: Unlike) -> type[SilverUnlike]:
-    """A table whose silver is gone has no past to lose. Each row of its new history says that it may be older."""
-    keeps = app.pipeline.tables.keeps_past(*app.names.pair(name))
-    return PastUnlike if keeps and unlike is not Unlike.GONE else SilverUnlike
+def _unlike_class(app: Application, name: str) -> type[SilverUnlike]:
+    """Also of a table whose silver is gone: bronze may have its past, and a snapshot has none."""
+    return PastUnlike if app.pipeline.tables.keeps_past(*app.names.pair(name)) else SilverUnlike
 
 
 def _catches_up(app: Application, name: str) -> bool:

@@ -1,12 +1,13 @@
 """Delta's RESTORE of a table with history or soft delete: its past is made anew, or a person gives it up.
 
-In:  a real server; silver taken back to an older version by Spark.
+In:  a real server; silver taken back to an older version by Spark, or gone.
 Out: no snapshot begins by itself: it would read the rows alone. rebuild and swap bring back every version and every
      deleted row; a TRUNCATE at the source ends no wait.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,45 @@ def test_a_past_comes_back_by_a_rebuild_alone(
     Reading(road, spark).run(f"{database}.g")
     assert not step("INSERT INTO {0} VALUES (7, 7)"), "a person gave it up"
     assert road.assert_equal() == dict.fromkeys(NAMES, 1)
+
+
+def test_the_past_of_a_table_whose_silver_is_gone_comes_back_by_a_rebuild(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A snapshot read its rows once, so that no log alone makes it anew."""
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON tidegate.* TO '{mariadb.user}'@'%'")
+    script = "CREATE TABLE {0} (id INT PRIMARY KEY, v INT)\nINSERT INTO {0} VALUES (1, 1), (2, 2)"
+    run(mariadb, database, "\n".join(script.format(name) for name in NAMES))
+    keys = f", history: ['{database}.h', '{database}.g'], soft_delete: ['{database}.s']"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=keys)
+    road.capture()
+    road.apply(spark)
+    Reading(road, spark).run()
+
+    def step(statements: str) -> dict[str, str]:
+        run(mariadb, database, "\n".join(statements.format(name) for name in NAMES))
+        road.capture()
+        return held(road.apply(spark))
+
+    assert not step("UPDATE {0} SET v = 11 WHERE id = 1\nDELETE FROM {0} WHERE id = 2")
+    known = {name: rows(road, database, name) for name in NAMES}
+    for name in NAMES:
+        shutil.rmtree(Path(road.lake.root) / tables.silver_path(database, name))
+
+    reasons = step("INSERT INTO {0} VALUES (3, 3)")
+    assert reasons.keys() == {f"{database}.{name}" for name in NAMES}
+    assert waiting(road.pipeline, road.lake) == {}, "a snapshot has no past"
+    background = BackgroundSession(lambda: spark)
+    for name in ("h", "s"):
+        plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.{name}", "", "")
+        assert rebuild(plan, background, compare=False, report=road.lines.append) == 0
+        swap(plan, background, report=road.lines.append)
+    assert set(step("UPDATE {0} SET v = 4 WHERE id = 3")) == {f"{database}.g"}
+    for name, live in (("h", "'_tg_is_current': True"), ("s", "'_tg_deleted': False")):
+        ended = [row for row in known[name] if live not in row]
+        assert ended
+        assert set(ended) < set(rows(road, database, name))
+    Reading(road, spark).run(f"{database}.g")
+    assert not step("INSERT INTO {0} VALUES (7, 7)"), "a person gave it up"
+    assert road.assert_equal() == dict.fromkeys(NAMES, 3)
