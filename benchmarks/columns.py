@@ -32,8 +32,8 @@ from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shape.shapes import shape_of
 from spark_jobs.window.window import TableWindow
 from tidegate import config
-from tidegate.delta.actions import moved
 from tidegate.delta.log import Change
+from tidegate.delta.table.actions import moved
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
@@ -42,8 +42,8 @@ from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import COMMIT_TS, silver_path
-from tidegate.upsert import data_file
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
 
 STATEMENTS: Final = {
     "ADD COLUMN NOT NULL DEFAULT": "ALTER TABLE t ADD COLUMN channel VARCHAR(20) NOT NULL DEFAULT 'web'",

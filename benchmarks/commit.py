@@ -23,13 +23,13 @@ from typing import Any, Final
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row, in_turns
 from benchmarks.sizes import Sizes
-from tidegate.delta.actions import add, metadata, moved, now_ms, protocol
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.checkpoints.checkpoint import newest
+from tidegate.delta.cleaning.log_cleanup import clean_up
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add, metadata, moved, now_ms, protocol
+from tidegate.delta.table.state import TableState
 from tidegate.limits import CHECKPOINT_COMMITS
 
 ROOT: Final = Path(__file__).resolve().parents[1]

@@ -25,7 +25,7 @@ from benchmarks.workloads import DATABASE
 from spark_jobs.window.shape.shapes import shape_of
 from tests.kit.decoding import version_on
 from tidegate import tables
-from tidegate.delta.actions import transaction
+from tidegate.delta.table.actions import transaction
 from tidegate.local.server import Server
 from tidegate.merge import silver_sql
 from tidegate.spark_sql import quote

@@ -23,7 +23,7 @@ from tidegate import tables
 from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LOG
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles

@@ -34,7 +34,7 @@ from spark_jobs.window.window import Window
 from tidegate import limits, tables
 from tidegate.commit_ts import time_text
 from tidegate.config import Cascades, Ddl, Pipeline, Policy
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, LeaseHeld, TidegateError, UsageError
 from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control

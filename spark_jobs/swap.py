@@ -24,7 +24,7 @@ from spark_jobs.window.standing.standings import note
 from tidegate import tables
 from tidegate.copies.place import Place, place_of
 from tidegate.delta.names import LOG
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.as_published import own_ts, said_of_all

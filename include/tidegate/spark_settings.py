@@ -87,7 +87,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         # Workers fork from a daemon that has loaded the compiled kernels already.
         "spark.python.daemon.module": "spark_jobs.session.worker_daemon",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-        # As apply writes its own files (tidegate.upsert.data_file); snappy, Spark's default, makes text twice as large.
+        # As apply writes its own files (upsert/files/data_file.py); snappy, Spark's default, makes text twice as large.
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.hadoop.parquet.compression.codec.zstd.level": "1",
         # Statistics for every column an analyst may filter by are collected by Delta's default (32).

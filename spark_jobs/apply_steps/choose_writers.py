@@ -32,7 +32,7 @@ from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import config, limits, tables
 from tidegate.computed_values import arrow_type
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import described, new_silver
 from tidegate.merge.past import PASTS, past_of
@@ -43,7 +43,7 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.upsert import cost
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.target import StagePhase, UpsertTarget, misfit
 

@@ -27,9 +27,9 @@ from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN
 from tidegate.merge.past import past_of
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.rewrite import rewrite
 from tidegate.upsert.target import UpsertTarget, misfit
 from tidegate.upsert.upkeep import TIER_FILES, choose
 

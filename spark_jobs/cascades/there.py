@@ -22,7 +22,7 @@ from tidegate.cascades.values import Doubt, Likeness
 from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.merge.past import past_of
 from tidegate.snapshot.chunks import chunk as snapshot_chunk
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.matching import Wanted, matching_of, matching_rows
 
 Name = tuple[str, str]

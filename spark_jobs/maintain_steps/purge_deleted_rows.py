@@ -20,12 +20,12 @@ from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, Size, giving_way
 from tidegate.delta.exchange import exchange
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.rewrite import rewrite
 from tidegate.upsert.upkeep import dead_share
 
 # Files with less than this are left as they are: rewriting them would win nothing.

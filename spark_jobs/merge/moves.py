@@ -29,7 +29,7 @@ from spark_jobs.window.shape.kept import apart
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Move
 from tidegate import tables
-from tidegate.delta.state import Action
+from tidegate.delta.table.state import Action
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn

@@ -13,7 +13,7 @@ from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.past import past_of
 from tidegate.merge.silver_sql import SilverShape

@@ -22,10 +22,10 @@ import pyarrow as pa
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.abandoned import delete_added
 from tidegate import config, limits
-from tidegate.delta.actions import moved, now_ms
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState, file_key
+from tidegate.delta.table.actions import moved, now_ms
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState, file_key
 from tidegate.errors import CommitConflict, SchemaMismatch, UnsupportedValue
 from tidegate.failpoint import failpoint
 from tidegate.upsert.reshape import Reshape, Reshaping

@@ -22,7 +22,7 @@ from spark_jobs.window.shape.kept import in_silver
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.limits import REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
 from tidegate.merge.past.version_sql import READ_UPTO, merge_versions

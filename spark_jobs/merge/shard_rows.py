@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate import config, tables
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import empty_silver, has_shards
 from tidegate.limits import SHARD_DRIVER_ROWS_MAX

@@ -24,7 +24,7 @@ from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN

@@ -19,7 +19,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.window import Sweep, TableWindow, Window
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake.as_published import own_ts

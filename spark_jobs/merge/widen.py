@@ -14,7 +14,7 @@ from dataclasses import replace
 from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import reshaped
 from tidegate.merge.column import SilverColumn

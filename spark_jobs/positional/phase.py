@@ -23,16 +23,16 @@ from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.table_names import Physical
 from tidegate.upsert.actions import Actions, replaced
-from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.probe_file import Hits
-from tidegate.upsert.rewrite import write_ordered
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files.rewrite import write_ordered
+from tidegate.upsert.keys.probe_file import Hits
 from tidegate.upsert.target import StagePhase
 
 _T = TypeVar("_T")

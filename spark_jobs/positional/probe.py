@@ -19,16 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.window.application import Application
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import TidegateError, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
-from tidegate.upsert import roaring
+from tidegate.upsert.deletions import roaring
 from tidegate.upsert.keys.file import DELETED, KeyFile
 from tidegate.upsert.keys.hash import Seed, key_hashes, leads
+from tidegate.upsert.keys.probe_file import Hits, probe_file
+from tidegate.upsert.keys.resolve import resolve
 from tidegate.upsert.keys.table import KeyTable
-from tidegate.upsert.probe_file import Hits, probe_file
-from tidegate.upsert.resolve import resolve
 
 # A file whose statistics don't say: as if it had this many rows per byte.
 _ROW_BYTES = 32

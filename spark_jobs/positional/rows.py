@@ -27,13 +27,13 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import REFILL
-from tidegate.upsert.candidates import candidates
+from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import Int64s
-from tidegate.upsert.probe_file import Hits
+from tidegate.upsert.keys.probe_file import Hits
 from tidegate.upsert.target import StagePhase
 
 

@@ -22,12 +22,12 @@ import pyarrow as pa
 
 from tidegate import tables
 from tidegate.binlog.rows.decode import TableChanges
-from tidegate.delta.store import REFUSED
+from tidegate.delta.stores.store import REFUSED
 from tidegate.errors import LakeRefused, Terminal, Transient, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
 from tidegate.table_names import Physical
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.file import write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes

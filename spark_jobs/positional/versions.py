@@ -23,13 +23,13 @@ from spark_jobs.positional.probe import Probe, key_table, probe_all
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.merge.versions import OPEN, Int64s, Places, Spans, spans_of
-from tidegate.upsert.candidates import candidates
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import rows_at
+from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.hash import Hashes, key_hashes
-from tidegate.upsert.probe_file import Hits
-from tidegate.upsert.rewrite import rows_at
+from tidegate.upsert.keys.probe_file import Hits
 from tidegate.upsert.target import StagePhase
 
 _READ_UPTO: Final = "_tg_read_upto"

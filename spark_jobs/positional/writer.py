@@ -30,25 +30,25 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
 from tidegate import limits, tables
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.upsert import few_rows
 from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
-from tidegate.upsert.candidates import candidates
 from tidegate.upsert.cost import KEY_RECORD_BYTES
-from tidegate.upsert.data_file import write
-from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.few_rows import Together, choose
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.data_file import write
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import live_rows
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
+from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import read_keys
-from tidegate.upsert.resolve import NewFile, Resolved, resolve
-from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.keys.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.target import StagedUpsert, StagePhase, misfit
 
 OPERATION = "UPSERT"

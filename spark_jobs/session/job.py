@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tidegate import pipelines
 from tidegate.config import Pipeline
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.errors import ConfigError, Terminal, TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV
 from tidegate.lake.files import LakeFiles

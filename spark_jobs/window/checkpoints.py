@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tidegate.delta.checkpoints import checkpoint
-from tidegate.delta.log_upkeep import LogUpkeep
+from tidegate.delta.cleaning.log_upkeep import LogUpkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHECKPOINT_COMMITS
 

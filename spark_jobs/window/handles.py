@@ -20,7 +20,7 @@ from spark_jobs.session.source_logins import source_logins
 from spark_jobs.window.checkpoints import Checkpoints
 from tidegate import tables
 from tidegate.config import Pipeline
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.cuts import newest_published_at
@@ -30,7 +30,7 @@ from tidegate.limits import AT_ONCE_TABLES_MIN, PROBE_GROUPS_BYTES_MAX
 from tidegate.upsert.keys.bounds import KnownGroups
 from tidegate.upsert.keys.hash import Seed
 from tidegate.upsert.keys.key_indexes import KeyIndexes
-from tidegate.upsert.probe_file import Earlier
+from tidegate.upsert.keys.probe_file import Earlier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

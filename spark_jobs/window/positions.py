@@ -15,7 +15,7 @@ from spark_jobs.window.names import Names
 from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitOverwritten, Terminal
 from tidegate.lake import control
 from tidegate.lake.followed import FollowedSources, load

@@ -23,7 +23,7 @@ from pyspark.sql.functions import lit
 from tests.readers.canonical import Digest, difference, digest
 from tests.support.readers import READERS
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 
 SPARK: Final = "Spark"
 _PRIVATE: Final = re.compile(r"tg-[0-9a-f]{32}")

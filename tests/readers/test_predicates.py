@@ -23,15 +23,15 @@ from pyspark.sql import SparkSession
 from spark_jobs.merge.private.log import PrivateLog, change_table
 from spark_jobs.session.spark import maintenance_session
 from tests.support.readers import _duckdb
-from tidegate.delta.actions import moved
 from tidegate.delta.log import Change
+from tidegate.delta.table.actions import moved
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.query import duck
-from tidegate.upsert import data_file
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
 
 PATH: Final = "silver/d/zoo"
 _INF: Final = float("inf")

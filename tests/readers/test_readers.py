@@ -16,9 +16,9 @@ from tests.readers import lake as module
 from tests.readers.canonical import difference, digest
 from tests.readers.lake import Lake, check, report
 from tests.support.readers import READERS
-from tidegate.delta.actions import lines, metadata, protocol
 from tidegate.delta.names import commit_name
-from tidegate.delta.store import log_store
+from tidegate.delta.stores.store import log_store
+from tidegate.delta.table.actions import lines, metadata, protocol
 
 ROWS = pa.table(
     {

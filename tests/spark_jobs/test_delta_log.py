@@ -19,12 +19,12 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.support.readers import by_duckdb
-from tidegate.delta.actions import moved
 from tidegate.delta.exchange import exchange
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, DeltaUnsupported
 
 pytestmark = pytest.mark.spark

@@ -37,7 +37,6 @@ TOO_MANY_ARGUMENTS: dict[str, str] = {
 FLAT_FAMILIES: dict[str, str] = {
     "benchmarks/bench": "each is a program of its own",
     "include/tidegate/tables": "names of columns: read together, imported by nearly all",
-    "include/tidegate/delta/log": "log is the room's door; the other two are its upkeep",
     "tests/support/random": "generators: one per kind of thing",
 }
 FAMILY_FILES_MIN = 3

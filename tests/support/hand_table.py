@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.lake.files import LakeFiles
 
 CONFIGURATION = {"delta.enableDeletionVectors": "true"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tidegate.delta.store import Entry
+from tidegate.delta.stores.store import Entry
 from tidegate.errors import LakeUnavailable
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.delta.store import Entry
+from tidegate.delta.stores.store import Entry
 from tidegate.errors import LakeUnavailable
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tidegate.delta.actions import add, metadata, protocol
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add, metadata, protocol
+from tidegate.delta.table.state import TableState
 
 
 def table_state(

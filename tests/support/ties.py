@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 
 from tests.support.forks import forks
-from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add, metadata, protocol
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable
 
 _WAIT_SECONDS_MAX = 600  # for the slowest, on a busy machine

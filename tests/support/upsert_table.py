@@ -25,13 +25,13 @@ from spark_jobs.window.window import TableWindow, Taking, Window
 from tests.kit.spark import no_spark
 from tests.support.readers import by_delta_rs, by_duckdb
 from tidegate import config, tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.stage import Target, staged
 from tidegate.upsert.target import StagedUpsert, StagePhase, UpsertTarget

@@ -22,8 +22,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.soak.source import DATABASE
-from tidegate.delta.actions import domain, protocol
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import domain, protocol
 from tidegate.lake.storage import spark_uri
 from tidegate.local.server import Server
 

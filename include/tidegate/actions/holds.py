@@ -20,7 +20,7 @@ from tidegate import pipelines, tables
 from tidegate.actions.desk import Desk
 from tidegate.actions_table import Act
 from tidegate.commit_ts import time_text
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import HoldChangedError, UsageError
 from tidegate.lake import control, held, judgements
 from tidegate.lake.files import LakeFiles

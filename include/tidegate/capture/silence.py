@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from tidegate.delta.lease_entry import LeaseEntry, is_gone
+from tidegate.delta.leases.lease_entry import LeaseEntry, is_gone
 from tidegate.limits import WORK_BEGINS_SECONDS, WORK_SILENT_SECONDS
 from tidegate.text_layout import age_text
 

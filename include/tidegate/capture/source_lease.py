@@ -17,7 +17,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Self
 
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, LakeUnavailable, Overtaken, may_pass
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease

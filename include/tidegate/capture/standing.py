@@ -24,7 +24,7 @@ from tidegate.capture.unheard import unheard
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
-from tidegate.delta.lease_entry import LeaseEntry
+from tidegate.delta.leases.lease_entry import LeaseEntry
 from tidegate.lake import followed
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles

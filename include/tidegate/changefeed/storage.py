@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from obstore import exceptions
 from obstore.store import LocalStore
 
-from tidegate.delta.object_store import bucket
+from tidegate.delta.stores.object_store import bucket
 from tidegate.errors import LakeRefused, SourceRefused, SourceUnavailable
 from tidegate.limits import TICDC_LIST_FILES_MAX
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegate.changelog.table import PLACE, SCHEMA
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_form import Table
 

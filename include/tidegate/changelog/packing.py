@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from tidegate.changelog.merged import CommitRange, first_place, merged
 from tidegate.delta.exchange import exchange
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.lake.control.files import write_pieces
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHANGELOG_GROUP_BYTES, CHANGELOG_PACKED_BYTES, CONTROL_PACKED_FILES_MIN

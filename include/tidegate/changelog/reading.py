@@ -18,8 +18,8 @@ import pyarrow as pa
 from tidegate.changelog.merged import FIRST, CommitRange, behind, merged, placed
 from tidegate.changelog.table import BEGIN, SCHEMA
 from tidegate.commit_ts import time_text
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import ChangesMissing
 from tidegate.lake import control
 from tidegate.lake.control.files import chosen

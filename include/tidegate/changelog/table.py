@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add
+from tidegate.delta.table.state import TableState
 from tidegate.errors import Overtaken
 from tidegate.lake.as_published import was_restored
 from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file

@@ -27,7 +27,7 @@ from tidegate.text_layout import counted
 if TYPE_CHECKING:
     from tidegate.copies.manifest import Manifest
     from tidegate.copies.prune import Prune
-    from tidegate.delta.lease import Lease
+    from tidegate.delta.leases.lease import Lease
     from tidegate.lake.files import LakeFiles
 
 _NAMED = 20  # tables, in a line

@@ -32,7 +32,7 @@ from tidegate.copies.place import GoneMeanwhileError, copy_file, place_of
 from tidegate.copies.table import Between, TableCopy, copying, newest_version
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LOG
-from tidegate.delta.state import no_files
+from tidegate.delta.table.state import no_files
 from tidegate.errors import LakeRefused, LakeUnavailable, Terminal, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles

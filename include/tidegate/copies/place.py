@@ -20,8 +20,8 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 
 import obstore
 
-from tidegate.delta.object_store import ObjectStore
-from tidegate.delta.store import REFUSED, disk_remedy, make_folder, sync
+from tidegate.delta.stores.object_store import ObjectStore
+from tidegate.delta.stores.store import REFUSED, disk_remedy, make_folder, sync
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.limits import COPY_PART_BYTES, COPY_UPLOAD_THREADS_MAX
 

@@ -25,13 +25,13 @@ from tidegate.copies.manifest import Copied
 from tidegate.copies.place import File, GoneMeanwhileError, Place, copy_file, place_of
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LAST_CHECKPOINT, LOG, commit_name, commit_version, hinted
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX, COPY_ATTEMPTS_MAX, COPY_LISTED_FILES_MAX
 from tidegate.text_layout import counted
-from tidegate.upsert.deletion_vector import stored_path
+from tidegate.upsert.deletions.deletion_vector import stored_path
 
 _VERSION_DIGITS: Final = 20
 _COMPACTED: Final = ".compacted.json"  # says again what commits say, of two versions

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from typing import Any, Final
 
-from tidegate.delta.actions import parsed
 from tidegate.delta.names import commit_name, commit_version
-from tidegate.delta.store import LocalStore, LogStore
+from tidegate.delta.stores.store import LocalStore, LogStore
+from tidegate.delta.table.actions import parsed
 from tidegate.errors import LakeRefused
 from tidegate.limits import LOG_READ_THREADS_MAX
 

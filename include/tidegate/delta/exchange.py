@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import TableState, file_key
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState, file_key
 from tidegate.errors import CommitConflict
 from tidegate.limits import EXCHANGE_ATTEMPTS_MAX
 

@@ -34,13 +34,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidegate.delta.actions import commit_info, info_of, lines, now_ms, transaction
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.commit_file import read_commit, read_commits
-from tidegate.delta.features import check_readable, check_writable
 from tidegate.delta.names import commit_name, commit_version
-from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
-from tidegate.delta.store import Entry, LogStore, log_store
+from tidegate.delta.stores.store import Entry, LogStore, log_store
+from tidegate.delta.table.actions import commit_info, info_of, lines, now_ms, transaction
+from tidegate.delta.table.features import check_readable, check_writable
+from tidegate.delta.table.state import NO_TABLE, Action, Keep, TableState
 from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, LakeUnavailable, TidegateError
 from tidegate.failpoint import failpoint
 from tidegate.limits import COMMIT_ATTEMPTS_MAX, COMMIT_BACKOFF_SECONDS

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from tidegate.delta.store import Entry
+from tidegate.delta.stores.store import Entry
 
 LOG: Final = "_delta_log"  # the folder in a table's
 LAST_CHECKPOINT: Final = "_last_checkpoint"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 
 
 def set_properties(log: DeltaLog, wanted: Mapping[str, str]) -> TableState:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LAST_CHECKPOINT, commit_name, commit_version, hinted
-from tidegate.delta.state import NO_TABLE
+from tidegate.delta.table.state import NO_TABLE
 
 # So seldom it is looked whether the version that we know is still there: a look at a store costs money.
 _LOOKS_TRUSTED: Final = 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tidegate.commit_ts import time_text
 from tidegate.config import Pipeline
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.erase.changelog_rows import ChangelogRows
 from tidegate.erase.chunk_rows import ChunkRows
 from tidegate.erase.dead_files import delete_dead

@@ -22,7 +22,7 @@ from tidegate.changelog.packing import pieces_in_order
 from tidegate.changelog.rows import shown_plans
 from tidegate.changelog.table import ERASED, ROW_OPS
 from tidegate.delta.exchange import exchange
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.erase.older_versions import OlderVersions
 from tidegate.erase.subject import Subject, as_arrays
 from tidegate.failpoint import failpoint

@@ -17,10 +17,10 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState, file_key
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState, file_key
 from tidegate.erase.subject import Subject
 from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from tidegate.delta.cleaning.vacuum import unneeded
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_version
-from tidegate.delta.vacuum import unneeded
 from tidegate.lake.files import LakeFiles
 
 

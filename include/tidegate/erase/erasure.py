@@ -24,7 +24,7 @@ from typing import Final
 from tidegate.conditions.condition_text import read_condition
 from tidegate.conditions.model import Condition, IsNull
 from tidegate.config import Pipeline
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.erase.all_places import SubjectPlaces
 from tidegate.erase.kept_keys import KeptKeys, kept_count
 from tidegate.erase.reach import Reach, reach_of, table_of

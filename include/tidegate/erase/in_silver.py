@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.conditions.model import leaves
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.erase.reach import BY_AGE
 from tidegate.erase.subject import Subject
 from tidegate.errors import LakeRefused, UsageError
@@ -26,8 +26,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.merge.past import past_of
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.renamed import Names, under_names
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import live_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,15 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
-from tidegate.delta.actions import lines, now_ms, parsed
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.exchange import exchange
-from tidegate.delta.lease import Lease
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.leases.lease import Lease
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LOG, SIDECARS, commit_version, expires_at
+from tidegate.delta.table.actions import lines, now_ms, parsed
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert.deletion_vector import stored_path
+from tidegate.upsert.deletions.deletion_vector import stored_path
 
 _TOUCH: Final = "TOUCH"
 _FILES: Final = ("add", "remove", "cdc")

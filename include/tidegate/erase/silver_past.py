@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.delta.exchange import exchange
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.delta.log import DeltaLog
 from tidegate.erase.in_silver import SubjectInSilver
 from tidegate.erase.older_versions import OlderVersions
@@ -28,8 +28,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import behind
 from tidegate.lake.kept_cuts import kept_rows, needed
 from tidegate.lake.sizes import size_cells
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.rewrite import rewrite
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import rewrite
 
 
 @dataclass(slots=True)

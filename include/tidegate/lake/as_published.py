@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tidegate.delta.actions import info_of
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_name, commit_version
-from tidegate.delta.state import Action, TableState
-from tidegate.delta.store import Entry, LocalStore
+from tidegate.delta.stores.store import Entry, LocalStore
+from tidegate.delta.table.actions import info_of
+from tidegate.delta.table.state import Action, TableState
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log

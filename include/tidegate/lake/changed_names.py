@@ -12,7 +12,7 @@ from contextlib import suppress
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import no_files
+from tidegate.delta.table.state import no_files
 from tidegate.errors import TidegateError
 from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles

@@ -15,7 +15,7 @@ from typing import Any
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import no_files
+from tidegate.delta.table.state import no_files
 from tidegate.errors import Terminal
 from tidegate.lake import control
 from tidegate.lake.as_published import own_ts, said_of_all, shown_by

@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.store import REFUSED, LogStore, log_store, make_folder, sync
+from tidegate.delta.stores.store import REFUSED, LogStore, log_store, make_folder, sync
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.format_table import FORMAT
 from tidegate.lake.format.migrations import newest_format

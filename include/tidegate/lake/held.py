@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import HoldChangedError, LakeRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles

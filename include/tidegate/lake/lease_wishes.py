@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import LEASES, take_lease

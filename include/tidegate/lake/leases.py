@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from tidegate.delta.lease import Lease
-from tidegate.delta.lease_entry import LeaseEntry, newest_entry
-from tidegate.delta.store import LogStore, log_store
-from tidegate.delta.store_probe import check_makes_once
+from tidegate.delta.leases.lease import Lease
+from tidegate.delta.leases.lease_entry import LeaseEntry, newest_entry
+from tidegate.delta.stores.store import LogStore, log_store
+from tidegate.delta.stores.store_probe import check_makes_once
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import LEASE_ANSWER_SECONDS_MAX
 

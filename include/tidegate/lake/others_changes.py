@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tidegate.delta.actions import info_of, made_by_us
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import Action
+from tidegate.delta.table.actions import info_of, made_by_us
+from tidegate.delta.table.state import Action
 from tidegate.lake.as_published import is_own
 from tidegate.limits import ACTION_USER_CHARACTERS_MAX, OTHERS_COMMITS_MAX
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.delta.names import LOG, commit_name, commit_version
-from tidegate.delta.store import Entry, LogStore
+from tidegate.delta.stores.store import Entry, LogStore
 from tidegate.lake.as_published import is_newest
 from tidegate.limits import STORE_PAGE_FILES
 from tidegate.standing.silver import Said

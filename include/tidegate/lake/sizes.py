@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 
 SIZE_COLUMNS: Final = ("silver_rows", "silver_files", "silver_bytes")
 

@@ -16,9 +16,9 @@ import uuid
 from collections.abc import Collection
 from typing import Any, Final
 
-from tidegate.delta.actions import moved, protocol
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import Action, TableState
+from tidegate.delta.table.actions import moved, protocol
+from tidegate.delta.table.state import Action, TableState
 from tidegate.errors import LakeRefused
 from tidegate.lake.as_published import is_own
 from tidegate.lake.silver_tables import renamed_columns, with_rules

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tidegate.errors import LakeRefused
 
 if TYPE_CHECKING:
-    from tidegate.delta.store import LogStore
+    from tidegate.delta.stores.store import LogStore
     from tidegate.lake.files import LakeFiles
 
 FOLDER: Final = "control"

@@ -94,7 +94,7 @@ CONTROL_BACKOFF_SECONDS: Final = 0.1
 # Beyond this many new commits the table's checkpoint is cheaper to read than each commit.
 BRONZE_TAIL_COMMITS_MAX: Final = 500
 # Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The
-# log reaches further back, since what was live when that while began is asked of it (delta/vacuum.py).
+# log reaches further back, since what was live when that while began is asked of it (delta/cleaning/vacuum.py).
 CONTROL_REMOVED_KEPT_HOURS: Final = 2
 # Up to this a file fits a block of the disk either way, and takes half the time to write and to read unpacked.
 CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10

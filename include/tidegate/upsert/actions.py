@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.delta.live_file import LiveFile, VectorDescriptor
-from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.probe_file import Hits
-from tidegate.upsert.resolve import NewFile
-from tidegate.upsert.statistics import loosened
+from tidegate.delta.table.live_file import LiveFile, VectorDescriptor
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files.statistics import loosened
+from tidegate.upsert.keys.probe_file import Hits
+from tidegate.upsert.keys.resolve import NewFile
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import MIB
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.probe_file import Hits
-from tidegate.upsert.rewrite import UnpacksToTooMuch, live_rows, write_ordered
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import UnpacksToTooMuch, live_rows, write_ordered
+from tidegate.upsert.keys.probe_file import Hits
 
 # Bytes of the Parquet files that one window's rows are put together with, all in all. Cuts keep each window's files for
 # a week: with twice as much they would take twice as many bytes as files of their own, and save no more CPU.

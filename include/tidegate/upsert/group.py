@@ -12,16 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.actions import Actions, replaced
-from tidegate.upsert.candidates import candidates
-from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import DELETED, KeyFile
 from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.probe_file import probe_file
+from tidegate.upsert.keys.resolve import resolve
 from tidegate.upsert.keys.table import KeyTable
-from tidegate.upsert.probe_file import probe_file
-from tidegate.upsert.resolve import resolve
 
 
 class Group:

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import deletion_vector
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.opened import opened
-from tidegate.upsert.partition_values import partition_value
+from tidegate.upsert.deletions import deletion_vector
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.opened import opened
+from tidegate.upsert.files.partition_values import partition_value
 
 Form = Callable[[pa.Array], pa.Array]
 

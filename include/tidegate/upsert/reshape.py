@@ -20,16 +20,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import Action, TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import Action, TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import ROW_HASH, SYSTEM_PREFIX
-from tidegate.upsert import data_file
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import live_rows
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.group import Group
-from tidegate.upsert.rewrite import live_rows
 from tidegate.upsert.row_hash import row_hashes
 
 

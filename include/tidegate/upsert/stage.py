@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from tidegate import tables
 from tidegate.errors import UnsupportedValue
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import data_file
 from tidegate.upsert.actions import rows_of
 from tidegate.upsert.few_rows import are_few
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.keys.file import DELETED, LEADS_MAX, KeyFile, write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes, leads
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.delta.state import TableState
-from tidegate.delta.types import logged_schema
+from tidegate.delta.table.state import TableState
+from tidegate.delta.table.types import logged_schema
 from tidegate.remedy import Needs
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.file_layout import FileLayout
 
 
 @dataclass(frozen=True, slots=True)

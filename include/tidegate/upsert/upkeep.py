@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.limits import MIB
 
 # This many files of one tier are rewritten into the next; each tier is as many times larger.

@@ -14,7 +14,7 @@ from tidegate.compiled import load_all
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.keys.file_index import indexed
 from tidegate.upsert.keys.hash import SEED, Cells, key_hashes, leads
-from tidegate.upsert.resolve import resolve
+from tidegate.upsert.keys.resolve import resolve
 from tidegate.upsert.row_hash import row_hashes
 
 

@@ -5,7 +5,7 @@ Out: a folder with a Delta table of one commit, whose rows are those of that ver
 
 DuckDB reaches no store by what is installed. A file's name is used once, so what a version shares with the one before
 isn't fetched again. Files are read as they lie in the store; which of them a version has, the lake's own reading of the
-log says (delta/state.py).
+log says (delta/table/state.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SilverReadError
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert.deletion_vector import stored_path
+from tidegate.upsert.deletions.deletion_vector import stored_path
 
 _THREADS: Final = 4
 _PIECE: Final = 8 << 20

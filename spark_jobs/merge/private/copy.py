@@ -18,12 +18,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tidegate.delta.actions import domain, remove
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import Action, TableState, file_key
+from tidegate.delta.table.actions import domain, remove
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import Action, TableState, file_key
 from tidegate.errors import DeltaUnsupported, LakeRefused
-from tidegate.upsert import z85
-from tidegate.upsert.statistics import with_both_zeros
+from tidegate.upsert.deletions import z85
+from tidegate.upsert.files.statistics import with_both_zeros
 
 _VECTOR_UUID_CHARACTERS: Final = 20
 # What java.net.URI leaves as it is in a path; Spark compares such texts, so ours must be the same to the letter.

@@ -15,7 +15,7 @@ from typing import Final
 
 from spark_jobs.window.shape.filtered import rewritten_ids
 from spark_jobs.window.shape.silver_types import REBUILD
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.phases import empties

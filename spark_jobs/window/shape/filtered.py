@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tidegate import tables
 from tidegate.conditions.matching import check_literals, matching
 from tidegate.conditions.model import Condition, Leaf, leaves, literals_of, renamed
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import ROWS_PROPERTY

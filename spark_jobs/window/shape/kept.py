@@ -21,7 +21,7 @@ from spark_jobs.window.shape.naming import check_clash
 from spark_jobs.window.shape.silver_types import REBUILD, made_anew, read_anew
 from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.mask_keys import MaskKey
 from tidegate.masks import MASK_METADATA, Mask

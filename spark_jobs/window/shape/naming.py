@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from spark_jobs.window.shape.silver_types import made_anew
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import renamed_in
 from tidegate.merge.silver_sql import SilverShape

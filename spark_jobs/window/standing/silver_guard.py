@@ -37,7 +37,7 @@ from spark_jobs.window.standing.others_rows import note_others, tell_others
 from spark_jobs.window.standing.standings import line_of, note
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import PastUnlike, SilverForeign, SilverUnlike, Terminal
 from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
 from tidegate.lake.from_bronze import FromBronze

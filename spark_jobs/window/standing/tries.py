@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from spark_jobs.session.failures import OWN_FAULTS, TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import note
-from tidegate.delta.store import room_remedy
+from tidegate.delta.stores.store import room_remedy
 from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected, unexpected
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.standing.events import NotWritten, PauseOver

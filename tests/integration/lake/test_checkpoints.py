@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from tests.support.delta_histories import State
 from tests.support.readers import READERS
 from tests.support.spark_logs import SHAPES
-from tidegate.delta.actions import now_ms
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import checkpoint_name, commit_name, commit_version
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
+from tidegate.delta.table.actions import now_ms
 
 Rows = list[str]
 

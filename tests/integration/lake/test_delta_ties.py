@@ -11,8 +11,8 @@ from tests.kit.s3 import S3
 from tests.support.forks import exit_code
 from tests.support.seeds import many
 from tests.support.ties import check_ties, eight_commits, run_ties
-from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import add, metadata, protocol
 
 LOCAL_TIES = many(200, 34_000)
 S3_TIES = many(20, 5_000)

@@ -33,8 +33,8 @@ from tidegate.changelog.table import ERASED, changelog
 from tidegate.config import Maintain
 from tidegate.errors import UsageError
 from tidegate.local.server import Server
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import live_rows
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -19,10 +19,10 @@ import pytest
 
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
-from tidegate.delta.live_file import VectorDescriptor
+from tidegate.delta.table.live_file import VectorDescriptor
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.upsert.deletion_vector import stored_path
+from tidegate.upsert.deletions.deletion_vector import stored_path
 
 pytestmark = pytest.mark.server
 

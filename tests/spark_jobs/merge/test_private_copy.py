@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from spark_jobs.merge.private.copy import PrivateCopy, java_quoted, java_uri
 from spark_jobs.merge.private.folders import PrivateFolders, made_at, new_name
-from tidegate.delta.actions import clustering, domain, metadata, protocol
-from tidegate.delta.state import Action, TableState
+from tidegate.delta.table.actions import clustering, domain, metadata, protocol
+from tidegate.delta.table.state import Action, TableState
 from tidegate.errors import DeltaUnsupported, LakeRefused
 from tidegate.limits import JOB_HANGS_SECONDS
-from tidegate.upsert import z85
+from tidegate.upsert.deletions import z85
 
 NAME = "tg-0199aabbccdd00112233445566778899"
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}

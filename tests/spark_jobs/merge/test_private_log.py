@@ -18,15 +18,15 @@ from spark_jobs.merge.private.log import PrivateLog, change_table, private_log
 from spark_jobs.session.spark import DELETION_VECTORS, maintenance_session, table_session
 from tests.support.readers import READERS
 from tidegate import limits
-from tidegate.delta.actions import domain
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
+from tidegate.delta.table.actions import domain
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import columns_added
 from tidegate.merge.column import SilverColumn
 from tidegate.spark_sql import table_at
-from tidegate.upsert.deletion_vector import read as vector_positions
+from tidegate.upsert.deletions.deletion_vector import read as vector_positions
 
 pytestmark = pytest.mark.spark
 

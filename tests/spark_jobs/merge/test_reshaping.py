@@ -17,15 +17,15 @@ from spark_jobs.window.window import TableWindow, Window
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Done, Rows, Shop
 from tests.support.readers import READERS
 from tidegate import limits, tables
-from tidegate.delta.actions import moved
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeUnavailable, SchemaMismatch
 from tidegate.merge.phases import DdlPhase
 from tidegate.table_names import Physical
 from tidegate.upsert import reshape as upsert_reshape
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.rewrite import rewrite
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import rewrite
 
 PATH = "silver/d/t"
 NEEDS_SPARK = "needs no Spark"

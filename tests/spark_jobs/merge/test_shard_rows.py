@@ -16,8 +16,8 @@ from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.window import TableWindow
 from tests.kit.spark import no_spark
 from tidegate import config, tables
-from tidegate.delta.actions import moved
 from tidegate.delta.log import Change
+from tidegate.delta.table.actions import moved
 from tidegate.errors import SparkUnavailable
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
@@ -25,8 +25,8 @@ from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
-from tidegate.upsert.data_file import write
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.files.data_file import write
+from tidegate.upsert.files.file_layout import FileLayout
 
 KEY = (*tables.SHARDS, "id")
 PATH = "silver/d/t"

@@ -15,12 +15,13 @@ from spark_jobs.positional import writer as positional_writer
 from tests.support.readers import READERS
 from tests.support.seeds import many, share
 from tests.support.upsert_table import DEL, PATH, UP, Table
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import data_file, few_rows
+from tidegate.upsert import few_rows
 from tidegate.upsert.few_rows import SMALL_FILE_BYTES
+from tidegate.upsert.files import data_file
 
 pytestmark = pytest.mark.small_files("joined")
 Changes = list[tuple[int, int, str]]

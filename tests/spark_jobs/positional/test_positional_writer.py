@@ -20,7 +20,7 @@ from spark_jobs.window.plan import MergeOnly
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
 from tests.support.key_indexes import of_small_files
 from tidegate import tables
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.tables import State
 from tidegate.upsert.cost import KEY_RECORD_BYTES

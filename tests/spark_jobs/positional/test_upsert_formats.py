@@ -21,19 +21,19 @@ from tests.support.hand_table import HandTable
 from tests.support.readers import READERS
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import deletion_vector
 from tidegate.upsert.actions import adopted, replaced
-from tidegate.upsert.candidates import candidates
-from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.deletions import deletion_vector
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import live_rows
+from tidegate.upsert.files.statistics import statistics
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.probe_file import probe_file
-from tidegate.upsert.resolve import resolve
-from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.keys.candidates import candidates
+from tidegate.upsert.keys.probe_file import probe_file
+from tidegate.upsert.keys.resolve import resolve
 from tidegate.upsert.stage import Target, staged
-from tidegate.upsert.statistics import statistics
 
 pytestmark = pytest.mark.spark
 

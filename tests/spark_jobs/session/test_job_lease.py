@@ -9,9 +9,9 @@ import pytest
 
 from spark_jobs.session.job import sole
 from tidegate import config
-from tidegate.delta.lease import Lease
-from tidegate.delta.lease_entry import LeaseEntry, Process, entry_name
-from tidegate.delta.store import LocalStore
+from tidegate.delta.leases.lease import Lease
+from tidegate.delta.leases.lease_entry import LeaseEntry, Process, entry_name
+from tidegate.delta.stores.store import LocalStore
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.home import EXIT_TRANSIENT
 from tidegate.lake.files import LakeFiles

@@ -11,8 +11,8 @@ from spark_jobs.window.standing.same_names import hold_other_kinds
 from spark_jobs.window.window import TableWindow, Window
 from tests.spark_jobs.apply_steps.test_publish_cut import application
 from tidegate import tables
-from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import add
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape

@@ -20,7 +20,7 @@ from tests.support.steps import publish, to_decode
 from tidegate import tables
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
-from tidegate.delta.store import Entry, LocalStore
+from tidegate.delta.stores.store import Entry, LocalStore
 from tidegate.lake import as_published, control, status
 from tidegate.lake.silver_tables import create_silver
 from tidegate.limits import SILVER_LISTED_TABLES, STORE_PAGE_FILES

@@ -18,10 +18,10 @@ from spark_jobs.window.window import Taking, Window
 from tests.spark_jobs.apply_steps.test_publish_cut import application
 from tests.support.steps import publish
 from tidegate import tables
-from tidegate.delta.actions import add
 from tidegate.delta.checkpoints.write import write as write_checkpoint
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
+from tidegate.delta.table.actions import add
 from tidegate.errors import SilverForeign, SilverUnlike
 from tidegate.lake import control
 from tidegate.lake.as_published import said_of_all

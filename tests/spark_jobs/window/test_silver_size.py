@@ -15,10 +15,10 @@ from spark_jobs.window.window import TableWindow, Window
 from tests.spark_jobs.window.test_silver_guard import PATH, begun
 from tests.support.steps import publish
 from tidegate import tables
-from tidegate.delta.actions import add
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.sizes import SIZE_COLUMNS, SilverSize, size_cells, size_of

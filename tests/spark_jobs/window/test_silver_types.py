@@ -15,7 +15,7 @@ from spark_jobs.window.shape.silver_types import check_types
 from tests.spark_jobs.merge.test_silver_writer import UP, Shop
 from tidegate import tables
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import new_silver
 from tidegate.merge.past import HISTORY, SOFT_DELETE

@@ -23,7 +23,7 @@ from tidegate.capture.standing import CaptureStanding, SourceAnswer, standing
 from tidegate.cli.status import status_lines
 from tidegate.commit_ts import compose
 from tidegate.config import Pipeline, parse
-from tidegate.delta.lease_entry import LeaseEntry, Process
+from tidegate.delta.leases.lease_entry import LeaseEntry, Process
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles

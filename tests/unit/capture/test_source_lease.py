@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.capture.source_lease import SourceLease
-from tidegate.delta.lease import Lease
+from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.unfinished import FOLDER, Kind, Paper

@@ -16,7 +16,7 @@ from tidegate.changelog.packing import pack_in_order
 from tidegate.changelog.reading import Place, changes_after
 from tidegate.changelog.table import PLACE, Appending, as_rows, changelog, told
 from tidegate.delta.exchange import exchange
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake import control
 from tidegate.lake.control.files import write_file
 from tidegate.lake.files import LakeFiles

@@ -10,8 +10,8 @@ from tidegate import tables
 from tidegate.copies.backup import Backup
 from tidegate.copies.place import place_of
 from tidegate.copies.restore import Restore
-from tidegate.delta.actions import add, metadata, moved, protocol
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import add, metadata, moved, protocol
 from tidegate.lake.files import LakeFiles
 
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}

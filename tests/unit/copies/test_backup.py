@@ -18,9 +18,9 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.copies import place, table
 from tidegate.copies.backup import Backup
 from tidegate.copies.restore import Restore
-from tidegate.delta.actions import add
 from tidegate.delta.log import Change
 from tidegate.delta.names import LAST_CHECKPOINT, checkpoint_name
+from tidegate.delta.table.actions import add
 from tidegate.errors import LakeRefused, StrayValueLog, UsageError
 from tidegate.lake.unfinished import FOLDER, NAME
 

@@ -15,7 +15,7 @@ from tidegate import tables
 from tidegate.copies import place, table
 from tidegate.copies.backup import Backup
 from tidegate.copies.table import TableCopy
-from tidegate.delta.store import LocalStore
+from tidegate.delta.stores.store import LocalStore
 
 TABLES = [f"silver/d/t{number}" for number in range(12)]
 WINDOW_BYTES = 1000

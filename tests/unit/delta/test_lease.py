@@ -16,10 +16,10 @@ import pytest
 
 from tests.kit.s3 import moto
 from tests.support.interrupted_store import Memory
-from tidegate.delta import lease as module
-from tidegate.delta.lease import Lease
-from tidegate.delta.lease_entry import LeaseEntry, Process, entry_name, newest_entry, numbers
-from tidegate.delta.store import LocalStore, log_store
+from tidegate.delta.leases import lease as module
+from tidegate.delta.leases.lease import Lease
+from tidegate.delta.leases.lease_entry import LeaseEntry, Process, entry_name, newest_entry, numbers
+from tidegate.delta.stores.store import LocalStore, log_store
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken, Transient
 from tidegate.limits import LEASE_KEPT_FILES
 
@@ -28,8 +28,8 @@ HOLDER = """
 import socket, sys, time
 folder, term, host, wait = sys.argv[1], float(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 if host: socket.gethostname = lambda: host
-from tidegate.delta.lease import Lease
-from tidegate.delta.store import LocalStore
+from tidegate.delta.leases.lease import Lease
+from tidegate.delta.stores.store import LocalStore
 from tidegate.errors import Overtaken
 lease = Lease.take(LocalStore(folder), "apply of shop", term_seconds=term, wait_seconds=wait, report=lambda line: None)
 print("epoch", lease.epoch, flush=True)
@@ -43,8 +43,8 @@ except Overtaken as error:
 COUNTER = """
 import sys, time
 from pathlib import Path
-from tidegate.delta.lease import Lease
-from tidegate.delta.store import LocalStore
+from tidegate.delta.leases.lease import Lease
+from tidegate.delta.stores.store import LocalStore
 count = Path(sys.argv[2])
 for _ in range(int(sys.argv[3])):
     with Lease.take(LocalStore(sys.argv[1]), "count", term_seconds=15, wait_seconds=300, report=str) as lease:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.interrupted_store import Memory
-from tidegate.delta import lease as module
-from tidegate.delta.lease import Hold, Surroundings, Watch
-from tidegate.delta.lease_entry import entry_name
+from tidegate.delta.leases import lease as module
+from tidegate.delta.leases.lease import Hold, Surroundings, Watch
+from tidegate.delta.leases.lease_entry import entry_name
 from tidegate.errors import LakeUnavailable, Overtaken
 from tidegate.limits import LEASE_KEPT_FILES
 

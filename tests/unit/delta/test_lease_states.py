@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.support.interrupted_store import Memory
 from tests.support.seeds import LONG, many
-from tidegate.delta import lease as module
-from tidegate.delta.lease import Hold, Surroundings, Watch
-from tidegate.delta.lease_entry import LeaseEntry
+from tidegate.delta.leases import lease as module
+from tidegate.delta.leases.lease import Hold, Surroundings, Watch
+from tidegate.delta.leases.lease_entry import LeaseEntry
 from tidegate.errors import LakeUnavailable, Overtaken
 
 TERM = 9.0

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from tests.support.memory_store import MemoryStore, faults
 from tidegate.delta import log as log_module
-from tidegate.delta.actions import add, clustering, commit_info, domain, lines, metadata, moved, parsed, protocol
 from tidegate.delta.commit_file import read_commits
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.delta.properties import set_properties
-from tidegate.delta.state import TableState
-from tidegate.delta.store import Entry
+from tidegate.delta.stores.store import Entry
+from tidegate.delta.table.actions import add, clustering, commit_info, domain, lines, metadata, moved, parsed, protocol
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, CommitOverwritten, DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import LOG_READ_THREADS_MAX
 

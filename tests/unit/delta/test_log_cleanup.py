@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.support.delta_histories import DAY_MS, PROTOCOL
 from tests.support.memory_store import MemoryStore
 from tests.support.seeds import LONG, many
-from tidegate.delta import log_cleanup
 from tidegate.delta.checkpoints import write as checkpoint_write
+from tidegate.delta.cleaning import log_cleanup
+from tidegate.delta.cleaning.log_cleanup import clean_up
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.names import LAST_CHECKPOINT, checkpoint_name, commit_name, commit_version
 from tidegate.errors import DeltaUnsupported, LakeRefused
 

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.memory_store import MemoryStore
-from tidegate.delta.actions import info_of, made_by_us
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
-from tidegate.delta.store import LocalStore
+from tidegate.delta.stores.store import LocalStore
+from tidegate.delta.table.actions import info_of, made_by_us
 from tidegate.errors import LakeRefused
 from tidegate.lake.as_published import was_restored
 from tidegate.lake.others_changes import changes_by_others

@@ -10,8 +10,8 @@ import pytest
 
 from tests.kit.s3 import S3, moto
 from tests.support.interrupted_store import Memory
-from tidegate.delta.store import log_store
-from tidegate.delta.store_probe import PROBE, check_makes_once
+from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.store_probe import PROBE, check_makes_once
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import LEASES, take_lease

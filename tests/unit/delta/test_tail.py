@@ -9,8 +9,8 @@ import sys
 from tests.support.memory_store import MemoryStore
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_name
-from tidegate.delta.state import NO_TABLE
-from tidegate.delta.store import Entry
+from tidegate.delta.stores.store import Entry
+from tidegate.delta.table.state import NO_TABLE
 from tidegate.delta.tail import LogTail
 
 

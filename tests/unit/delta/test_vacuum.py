@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.delta.actions import add, metadata, moved, protocol
+from tidegate.delta.cleaning.vacuum import vacuum
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
-from tidegate.delta.store import log_store
-from tidegate.delta.vacuum import vacuum
+from tidegate.delta.stores.store import log_store
+from tidegate.delta.table.actions import add, metadata, moved, protocol
 
 HOUR = 3600
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}

@@ -13,7 +13,7 @@ from tidegate.errors import LakeUnavailable
 from tidegate.lake import files as module
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.version import control_tables
-from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
 
 
 def test_a_vector_is_on_disk_with_its_name_when_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.delta.actions import metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import metadata, protocol
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import add_columns, create_silver, empty_silver, reshaped
 from tidegate.merge.column import SilverColumn

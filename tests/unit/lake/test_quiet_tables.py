@@ -10,8 +10,8 @@ import pytest
 from tests.kit.s3 import BUCKET, S3, moto
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_name
-from tidegate.delta.object_store import ObjectStore
-from tidegate.delta.store import Entry, log_store
+from tidegate.delta.stores.object_store import ObjectStore
+from tidegate.delta.stores.store import Entry, log_store
 from tidegate.lake.as_published import is_quiet
 from tidegate.lake.quiet_tables import quiet_tables
 from tidegate.limits import STORE_PAGE_FILES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import add
 from tidegate.errors import DeltaUnsupported, LakeRefused
 from tidegate.lake.as_published import own_ts
 from tidegate.lake.silver_tables import add_columns, create_silver

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.delta.live_file import LiveFile
-from tidegate.upsert.candidates import candidates
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.upsert.files.partition_values import partition_text
+from tidegate.upsert.files.statistics import statistics
+from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.resolve import resolve
 from tidegate.upsert.keys.table import KeyTable
-from tidegate.upsert.partition_values import partition_text
-from tidegate.upsert.resolve import resolve
-from tidegate.upsert.statistics import statistics
 
 
 def table_of(keys: pa.Table) -> KeyTable:

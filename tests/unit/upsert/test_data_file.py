@@ -15,13 +15,13 @@ import pytest
 
 from tests.support.table_states import table_state
 from tidegate import tables
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import data_file
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.rewrite import rewrite
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.stage import Target, staged
 
 SCHEMA: dict[str, Any] = {
@@ -171,7 +171,7 @@ def test_rewriting_leaves_out_the_dead_and_fills_later_columns(lake: LakeFiles) 
     pq.write_table(old, Path(lake.root, "t", "old.parquet"), row_group_size=2)
     first = LiveFile({"path": "old.parquet", "size": 1, "partitionValues": {}})
     keys = staged(Target(lake, "t", layout()), changes([1, 5]), "s")
-    from tidegate.upsert.deletion_vector import VectorWriter
+    from tidegate.upsert.deletions.deletion_vector import VectorWriter
 
     with VectorWriter(lake, "t") as vectors:
         descriptor = vectors.add(np.array([2]))

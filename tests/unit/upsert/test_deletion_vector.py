@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidegate.delta.live_file import VectorDescriptor
+from tidegate.delta.table.live_file import VectorDescriptor
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import deletion_vector, roaring, z85
-from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.deletions import deletion_vector, roaring, z85
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
 
 TABLE = "silver/shop/orders"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.table_states import table_state
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.upsert.fitness import why_not
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

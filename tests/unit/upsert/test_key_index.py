@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from tests.support.key_indexes import of_small_files
 from tests.unit.upsert.test_known_groups import made
 from tests.unit.upsert.test_probe_file import TABLE, keys, stored
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import KEY_INDEX_READ_ROWS_MIN
-from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.keys import key_indexes
 from tidegate.upsert.keys.bounds import KnownGroups
 from tidegate.upsert.keys.file_index import bytes_of, index_of, indexed
 from tidegate.upsert.keys.hash import SEED, compares_exactly, key_hashes
 from tidegate.upsert.keys.key_indexes import KeyIndexes
+from tidegate.upsert.keys.probe_file import Earlier, probe_file
 from tidegate.upsert.keys.table import KeyTable
-from tidegate.upsert.probe_file import Earlier, probe_file
 
 
 class Clock:

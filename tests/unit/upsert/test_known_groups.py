@@ -15,7 +15,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.upsert.keys.bounds import Groups, KnownGroups, file_name
 from tidegate.upsert.keys.hash import SEED
 from tidegate.upsert.keys.key_indexes import KeyIndexes
-from tidegate.upsert.probe_file import Earlier, probe_file
+from tidegate.upsert.keys.probe_file import Earlier, probe_file
 
 
 def made(folder: Path) -> LakeFiles:

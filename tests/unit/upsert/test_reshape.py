@@ -17,23 +17,23 @@ import pytest
 
 from tests.support.readers import READERS
 from tidegate import tables
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import columns_added, create_silver, reshaped
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.past import SOFT_DELETE
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.upsert import data_file
 from tidegate.upsert.actions import rows_of, with_vector
-from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.statistics import Seen, statistics
 from tidegate.upsert.reshape import Reshape, Reshaping, value_of
 from tidegate.upsert.row_hash import row_hashes
-from tidegate.upsert.statistics import Seen, statistics
 
 PATH = "silver/d/t"
 STAMP = tables.COMMIT_TS

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np, pyarrow as pa
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.keys.hash import SEED, key_hashes, leads
-from tidegate.upsert.resolve import resolve
+from tidegate.upsert.keys.resolve import resolve
 
 def keys(count):
     column, zeros, each = pa.array(np.arange(count)), np.zeros(count, np.int64), np.arange(count)

@@ -15,15 +15,15 @@ from tests.support.readers import READERS
 from tests.support.seeds import many, share
 from tidegate import tables
 from tidegate.upsert.actions import adopted, replaced
-from tidegate.upsert.candidates import candidates
-from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.keys.bounds import KnownGroups
+from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import read_keys
 from tidegate.upsert.keys.hash import SEED
 from tidegate.upsert.keys.key_indexes import KeyIndexes
-from tidegate.upsert.probe_file import Earlier, probe_file
-from tidegate.upsert.resolve import resolve
+from tidegate.upsert.keys.probe_file import Earlier, probe_file
+from tidegate.upsert.keys.resolve import resolve
 from tidegate.upsert.stage import Target, stage
 
 SCHEMA = pa.schema(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.upsert import z85
-from tidegate.upsert.roaring import MAGIC, DamagedBitmap, decode, encode
+from tidegate.upsert.deletions import z85
+from tidegate.upsert.deletions.roaring import MAGIC, DamagedBitmap, decode, encode
 
 # Positions within a container, across containers, and beyond 32 bits.
 NUMBERS = st.one_of(st.integers(0, 200_000), st.integers(0, 1 << 40))

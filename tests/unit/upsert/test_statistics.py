@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.upsert.statistics import loosened, statistics, upper_text, with_both_zeros
+from tidegate.upsert.files.statistics import loosened, statistics, upper_text, with_both_zeros
 
 
 def of(column: pa.Array) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.upsert.upkeep import (
     DEAD_BYTES_MIN,
     DEAD_SHARE_MAX,

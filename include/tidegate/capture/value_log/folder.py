@@ -26,7 +26,7 @@ from typing import Final
 from tidegate.capture.value_log.file import file_number, opened
 from tidegate.capture.value_log.kept_head import TAIL
 from tidegate.config import Pipeline
-from tidegate.delta.store import sync
+from tidegate.delta.stores.store import sync
 from tidegate.errors import Fenced, ValueLogError
 from tidegate.failpoint import failpoint
 from tidegate.limits import VALUE_LOG_LEFT_DAYS

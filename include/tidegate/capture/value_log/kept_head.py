@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.capture.value_log.record import RECORD, decode, encode
-from tidegate.delta.store import sync
+from tidegate.delta.stores.store import sync
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 

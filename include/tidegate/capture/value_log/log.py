@@ -31,7 +31,7 @@ from tidegate.capture.value_log.file import REMEDY, Damage, End, Pointer, Record
 from tidegate.capture.value_log.folder import LOCK, fenced, log_id, make_folder
 from tidegate.capture.value_log.kept_head import keep_tail, kept_tail
 from tidegate.capture.value_log.record import FOOTER_BYTES, Footer, commit_ts_of, encode, encode_footer
-from tidegate.delta.store import sync
+from tidegate.delta.stores.store import sync
 from tidegate.errors import ValueLogError, ValueLogFull
 from tidegate.failpoint import failpoint
 from tidegate.limits import VALUE_LOG_FILE_BYTES, VALUE_LOG_FILE_SECONDS

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tidegate.delta.names import LAST_CHECKPOINT, LogCheckpoint, checkpoints, hinted
-from tidegate.delta.state import Action, Keep, no_files
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
+from tidegate.delta.table.state import Action, Keep, no_files
 from tidegate.errors import LakeUnavailable
 from tidegate.limits import CHECKPOINT_COMMITS
 

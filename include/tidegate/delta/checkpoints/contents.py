@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.delta.actions import parsed
 from tidegate.delta.checkpoints.rows import COLUMNS, bodies
 from tidegate.delta.checkpoints.statistics import statistics_text
 from tidegate.delta.names import SIDECARS, LogCheckpoint
-from tidegate.delta.state import Action
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
+from tidegate.delta.table.actions import parsed
+from tidegate.delta.table.state import Action
 from tidegate.errors import LakeRefused
 from tidegate.limits import CHECKPOINT_BATCH_ROWS
 

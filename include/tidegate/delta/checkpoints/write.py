@@ -33,7 +33,6 @@ from tidegate.delta.checkpoints.checkpoint import find, read
 from tidegate.delta.checkpoints.contents import Contents
 from tidegate.delta.checkpoints.rows import SCHEMA, column, conformed, key, table
 from tidegate.delta.commit_file import read_commit
-from tidegate.delta.features import unknown
 from tidegate.delta.names import (
     LAST_CHECKPOINT,
     Hint,
@@ -42,9 +41,10 @@ from tidegate.delta.names import (
     checkpoints,
     hinted,
 )
-from tidegate.delta.retention import tombstones_ms, transactions_ms
-from tidegate.delta.state import Action, file_key
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
+from tidegate.delta.table.features import unknown
+from tidegate.delta.table.retention import tombstones_ms, transactions_ms
+from tidegate.delta.table.state import Action, file_key
 from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import CHECKPOINT_BATCH_ROWS
 from tidegate.remedy import REPORT

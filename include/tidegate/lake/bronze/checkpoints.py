@@ -14,10 +14,10 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
+from tidegate.delta.cleaning.log_upkeep import LogUpkeep
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import LAST_CHECKPOINT, Hint, told
-from tidegate.delta.state import TableState
+from tidegate.delta.table.state import TableState
 from tidegate.errors import TidegateError
 from tidegate.limits import BRONZE_CHECKPOINT_COMMIT_ROWS, CHECKPOINT_COMMITS
 

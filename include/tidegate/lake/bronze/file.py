@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.delta.store import make_folder, sync
+from tidegate.delta.stores.store import make_folder, sync
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PUT_BYTES_MAX, SEGMENT_BYTES_MAX

@@ -16,14 +16,14 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, Final
 
-from tidegate.delta.actions import moved, now_ms
 from tidegate.delta.checkpoints import write as checkpoint_write
+from tidegate.delta.cleaning.log_cleanup import clean_up
+from tidegate.delta.cleaning.vacuum import unneeded
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.properties import set_properties
-from tidegate.delta.retention import tombstones_ms
-from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
-from tidegate.delta.vacuum import unneeded
+from tidegate.delta.table.actions import moved, now_ms
+from tidegate.delta.table.retention import tombstones_ms
+from tidegate.delta.table.state import NO_TABLE, Action, Keep, TableState
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, BRONZE_REMOVED_SECONDS_MIN

@@ -30,11 +30,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate.delta import actions
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.state import Action, Keep, TableState, no_files
-from tidegate.delta.store import REFUSED, disk_remedy
-from tidegate.delta.types import delta_schema
+from tidegate.delta.stores.store import REFUSED, disk_remedy
+from tidegate.delta.table import actions
+from tidegate.delta.table.state import Action, Keep, TableState, no_files
+from tidegate.delta.table.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.checkpoints import BronzeCheckpoints

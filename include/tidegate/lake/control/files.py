@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.delta.actions import metadata, now_ms, protocol
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import Action, TableState
-from tidegate.delta.types import delta_schema
+from tidegate.delta.table.actions import metadata, now_ms, protocol
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import Action, TableState
+from tidegate.delta.table.types import delta_schema
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of, refusal
@@ -26,7 +26,7 @@ from tidegate.limits import CONTROL_PLAIN_BYTES_MAX, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table
 
 # Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The log
-# reaches further back, since what was live when that while began is asked of it (delta/vacuum.py).
+# reaches further back, since what was live when that while began is asked of it (delta/cleaning/vacuum.py).
 PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 6 hours",
     "delta.deletedFileRetentionDuration": f"interval {CONTROL_REMOVED_KEPT_HOURS} hours",

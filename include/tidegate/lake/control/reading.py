@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import TableState
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.lake.control.files import Filters, chosen
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import Layout, layout_of

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.delta.actions import add
 from tidegate.delta.exchange import exchange
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken
 from tidegate.lake.control.files import Filters, check, chosen, write_file
 from tidegate.lake.control.reading import nullable, parts

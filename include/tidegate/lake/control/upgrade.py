@@ -21,10 +21,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidegate import __version__
-from tidegate.delta.actions import add, moved
-from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import Action, TableState
+from tidegate.delta.table.actions import add, moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import Action, TableState
 from tidegate.failpoint import failpoint
 from tidegate.format_table import FORMAT
 from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file, write_pieces

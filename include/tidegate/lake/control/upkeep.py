@@ -16,11 +16,11 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
+from tidegate.delta.cleaning.log_upkeep import LogUpkeep
+from tidegate.delta.cleaning.vacuum import vacuum
 from tidegate.delta.exchange import exchange
-from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import commit_name
-from tidegate.delta.state import TableState
-from tidegate.delta.vacuum import vacuum
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake.control.files import write_file
 from tidegate.lake.control.rows import current, pack, rows_of

@@ -26,7 +26,7 @@ from tidegate.lake.unfinished import check_is_lake
 from tidegate.tables import ALL
 
 if TYPE_CHECKING:
-    from tidegate.delta.state import TableState
+    from tidegate.delta.table.state import TableState
     from tidegate.lake.files import LakeFiles
 
 log = logging.getLogger(__name__)

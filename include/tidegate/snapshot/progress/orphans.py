@@ -20,12 +20,12 @@ from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from tidegate.delta.actions import moved
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.cleaning.vacuum import unneeded
 from tidegate.delta.log import Change
 from tidegate.delta.properties import set_properties
-from tidegate.delta.state import TableState, file_key
-from tidegate.delta.vacuum import unneeded
+from tidegate.delta.table.actions import moved
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import TableState, file_key
 from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze.log import APPEND_ONLY
 from tidegate.lake.files import LakeFiles

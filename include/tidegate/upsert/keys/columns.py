@@ -17,15 +17,15 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED, REFILL
-from tidegate.upsert.candidates import lead_bounds
+from tidegate.upsert.files.opened import opened
+from tidegate.upsert.files.partition_values import partition_value
 from tidegate.upsert.keys.bounds import Groups
+from tidegate.upsert.keys.candidates import lead_bounds
 from tidegate.upsert.keys.table import WHOLE, KeyTable
-from tidegate.upsert.opened import opened
-from tidegate.upsert.partition_values import partition_value
 
 _BATCH_ROWS: Final = 1 << 20
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.kernel.key_index import count_rows, find_rows, place_rows
 from tidegate.upsert.keys.columns import KeyColumns

@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import (
     KEY_INDEX_FILE_ROWS_MIN,

@@ -14,9 +14,9 @@ from tests.support.bronze import QuietBronze, pack
 from tests.support.readers import READERS
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.checkpoints import write as checkpoint_write
-from tidegate.delta.log_upkeep import LogUpkeep
+from tidegate.delta.cleaning.log_upkeep import LogUpkeep
 from tidegate.delta.names import Hint, commit_name
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
 from tidegate.lake.bronze import checkpoints as bronze_checkpoints
 from tidegate.lake.bronze.log import BronzeLog, bronze_log
 from tidegate.lake.bronze.retention import remove

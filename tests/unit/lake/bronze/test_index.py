@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
 from tests.unit.capture.test_lander import chain
-from tidegate.delta.actions import add, lines, remove
 from tidegate.delta.names import commit_name
+from tidegate.delta.table.actions import add, lines, remove
 from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze.index import BronzeIndex, read_segment, read_segments, segments_or_damage
 from tidegate.lake.bronze.log import BronzeLog, bronze_log

@@ -16,7 +16,7 @@ import pytest
 from tests.support.captures import bronze_segments
 from tests.unit.capture.test_lander import chain
 from tidegate.delta import log as log_module
-from tidegate.delta.store import LocalStore
+from tidegate.delta.stores.store import LocalStore
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.lake.bronze import table as bronze_module

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
-from tidegate.delta.store import LocalStore
+from tidegate.delta.stores.store import LocalStore
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.lake.bronze import upkeep as bronze_upkeep
 from tidegate.lake.bronze.index import BronzeIndex, read_segments

@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 from tests.support.readers import READERS
 from tests.support.seeds import share
 from tidegate import tables
-from tidegate.delta.actions import add, remove
 from tidegate.delta.log import Change
-from tidegate.delta.state import TableState
+from tidegate.delta.table.actions import add, remove
+from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables, reading

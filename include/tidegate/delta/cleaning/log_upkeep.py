@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.delta.actions import now_ms
 from tidegate.delta.checkpoints import write as checkpoint_write
+from tidegate.delta.cleaning.log_cleanup import clean_up
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.names import Hint
-from tidegate.delta.state import TableState
-from tidegate.delta.store import remove_unfinished
+from tidegate.delta.stores.store import remove_unfinished
+from tidegate.delta.table.actions import now_ms
+from tidegate.delta.table.state import TableState
 
 _DAY_MS: Final = 86_400_000
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tidegate.delta.state import Action, TableState, features
+from tidegate.delta.table.state import Action, TableState, features
 from tidegate.errors import DeltaUnsupported
 
 # Those that change nothing in how a log is reconciled, or that are reconciled here.

@@ -30,8 +30,8 @@ from tidegate.delta.names import (
     expires_at,
     hinted,
 )
-from tidegate.delta.retention import log_ms
-from tidegate.delta.store import Entry, LogStore
+from tidegate.delta.stores.store import Entry, LogStore
+from tidegate.delta.table.retention import log_ms
 from tidegate.errors import LakeRefused
 from tidegate.limits import LOG_CLEANUP_FILES_MAX
 

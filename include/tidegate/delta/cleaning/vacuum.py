@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tidegate.delta.actions import now_ms
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_version
-from tidegate.delta.state import TableState
-from tidegate.delta.store import LogStore, remove_unfinished
+from tidegate.delta.stores.store import LogStore, remove_unfinished
+from tidegate.delta.table.actions import now_ms
+from tidegate.delta.table.state import TableState
 from tidegate.limits import COMMIT_SECONDS_MAX
 
 _DATA: Final = ".parquet"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.delta.store import CONDITIONS_REMEDY, LogStore
+from tidegate.delta.stores.store import CONDITIONS_REMEDY, LogStore
 from tidegate.errors import LakeRefused
 
 PROBE: Final = "made_once.txt"

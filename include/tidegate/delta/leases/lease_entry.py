@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.limits import LEASE_READ_ATTEMPTS_MAX
 

@@ -18,12 +18,12 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from tidegate.delta.live_file import VectorDescriptor
+from tidegate.delta.table.live_file import VectorDescriptor
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles, refused_of
 from tidegate.remedy import DAMAGED
-from tidegate.upsert import roaring, z85
-from tidegate.upsert.roaring import DamagedBitmap, Positions
+from tidegate.upsert.deletions import roaring, z85
+from tidegate.upsert.deletions.roaring import DamagedBitmap, Positions
 
 _VERSION: Final = b"\x01"
 _UUID_CHARACTERS: Final = 20

@@ -30,9 +30,9 @@ from tidegate.errors import UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import MIB
 from tidegate.tables import COMMIT_TS
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.partition_values import folder, partition_text
-from tidegate.upsert.statistics import Seen
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.partition_values import folder, partition_text
+from tidegate.upsert.files.statistics import Seen
 
 FILE_BYTES: Final = 256 * MIB  # in memory; a Parquet file is usually smaller
 ROW_GROUP_BYTES: Final = 32 * MIB

@@ -43,7 +43,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from tidegate.delta.lease_entry import (
+from tidegate.delta.leases.lease_entry import (
     LeaseEntry,
     Process,
     entry_name,
@@ -53,7 +53,7 @@ from tidegate.delta.lease_entry import (
     numbers,
     read_entry,
 )
-from tidegate.delta.store import LogStore
+from tidegate.delta.stores.store import LogStore
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken
 from tidegate.limits import LEASE_KEPT_FILES, LEASE_POLL_SECONDS_MAX, LEASE_SECONDS_DEFAULT, LEASE_UNHELD_ATTEMPTS_MAX
 

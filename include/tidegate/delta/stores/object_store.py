@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from tidegate.delta.store import CONDITIONS_REMEDY, Entry, checked
+from tidegate.delta.stores.store import CONDITIONS_REMEDY, Entry, checked
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.limits import (
     STORE_AGAIN_SECONDS,

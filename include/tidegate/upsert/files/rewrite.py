@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED
-from tidegate.upsert import data_file, deletion_vector
-from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.opened import opened
-from tidegate.upsert.partition_values import partition_value
-from tidegate.upsert.roaring import Positions
+from tidegate.upsert.deletions import deletion_vector
+from tidegate.upsert.deletions.roaring import Positions
+from tidegate.upsert.files import data_file
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.opened import opened
+from tidegate.upsert.files.partition_values import partition_value
 
 
 def rewrite(

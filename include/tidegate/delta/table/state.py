@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 
 Action = Mapping[str, Any]  # one line of the log: {kind: body}
 Keep = Callable[[Mapping[str, Any]], bool]  # of an `add` action's body: whether the file is wanted

@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tidegate.delta.live_file import LiveFile
-from tidegate.delta.state import Action
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.delta.table.state import Action
 
 _ENGINE: Final = "tidegate"
 _KEPT_IN_REMOVE: Final = (

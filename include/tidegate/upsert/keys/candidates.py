@@ -19,12 +19,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import UnsupportedValue
+from tidegate.upsert.files.partition_values import partition_value
 from tidegate.upsert.keys.file import Int64s
 from tidegate.upsert.keys.hash import leads
 from tidegate.upsert.keys.table import WHOLE, KeyTable
-from tidegate.upsert.partition_values import partition_value
 
 # Statistics hold milliseconds; writers round their maximum either way (PROTOCOL.md asks readers to add one).
 _ROUNDED: Final = timedelta(milliseconds=1)

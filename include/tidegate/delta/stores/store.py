@@ -86,7 +86,7 @@ def log_store(place: str, options: Mapping[str, str]) -> LogStore:
     """
     if "://" not in place or place.startswith("file://"):
         return LocalStore(place.removeprefix("file://"))
-    from tidegate.delta.object_store import ObjectStore  # heavy
+    from tidegate.delta.stores.object_store import ObjectStore  # heavy
 
     return ObjectStore(place, options)
 

@@ -12,17 +12,17 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED
-from tidegate.upsert import deletion_vector
+from tidegate.upsert.deletions import deletion_vector
+from tidegate.upsert.deletions.roaring import Positions
 from tidegate.upsert.keys.bounds import KnownGroups, file_name
 from tidegate.upsert.keys.columns import KeyColumns
 from tidegate.upsert.keys.hash import Cells
 from tidegate.upsert.keys.key_indexes import KeyIndexes
 from tidegate.upsert.keys.table import KeyTable
-from tidegate.upsert.roaring import Positions
 
 _NONE: Final[Positions] = np.zeros(0, np.int64)
 
