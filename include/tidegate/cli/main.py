@@ -224,7 +224,7 @@ def _named(error: Exception) -> TidegateError | None:
     modules = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
     if "pymysql" in modules:
         return SourceUnavailable(text, remedy="check the server and the network")
-    if modules & {"deltalake", "_internal"}:
+    if "obstore" in modules:
         return LakeUnavailable(f"the lake can't be read: {text}", remedy="check the lake's path, store and keys")
     if isinstance(error, OSError):
         return HostRefused(error.strerror or text, where=str(error.filename or ""), remedy="check it, and its rights")

@@ -27,7 +27,6 @@ from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import check_format, tell_older
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
-_WRITE_BYTES = 1 << 20
 _LISTED_TIMES_MAX = 3
 
 
@@ -139,12 +138,9 @@ class LakeFiles:
 
     def write(self, path: str, parts: Sequence[Any]) -> None:
         """One file of these parts, each something with a buffer; it is there when this returns."""
-        # delta-rs' streams refuse Arrow's own buffers, which pass where a write is as large as the stream's buffer.
-        with self.filesystem.open_output_stream(self.local(path), buffer_size=2 * _WRITE_BYTES) as sink:
+        with self.filesystem.open_output_stream(self.local(path)) as sink:
             for part in parts:
-                view = memoryview(part).cast("B")
-                for at in range(0, len(view), _WRITE_BYTES):
-                    sink.write(view[at : at + _WRITE_BYTES])
+                sink.write(part)
 
     def listed(self, path: str, *, recursive: bool = False) -> list[pafs.FileInfo]:
         """The entries of a folder, with `recursive` of those below it, too; [] without the folder."""
@@ -225,11 +221,10 @@ def refused_of(error: LakeUnavailable) -> LakeUnavailable | LakeRefused:
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:
     if store_of(root) == "local":
         return pafs.LocalFileSystem()
-    from deltalake.fs import DeltaStorageHandler  # heavy, and only this needs it
+    from tidegate.lake.store_files import StoreFiles  # its client is heavy, and a disk needs none
 
-    # delta-rs' own client, so that one set of options means one thing for its tables and for our files.
     host = urlsplit(root)
-    return pafs.PyFileSystem(DeltaStorageHandler(f"{host.scheme}://{host.netloc}", dict(options)))
+    return pafs.PyFileSystem(StoreFiles(f"{host.scheme}://{host.netloc}", options))
 
 
 def lake_files(path: str, home: Path, storage_options: Mapping[str, str]) -> LakeFiles:

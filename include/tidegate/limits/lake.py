@@ -21,7 +21,9 @@ CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 # --- stores of commits and leases -----------------------------------------------------------------
 # A store that doesn't answer is asked again for so long, by its client; then the caller decides.
 STORE_RETRY_SECONDS_MAX: Final = 20.0
-# ... with pauses up to this: one that is back must not be noticed when a lease is over.
+# A data file's: a longer outage passes without a window that is tried again.
+STORE_FILE_RETRY_SECONDS_MAX: Final = 180.0
+# Both with pauses up to this: one that is back must not be noticed when a lease is over.
 STORE_PAUSE_SECONDS_MAX: Final = 2.0
 # A file up to here is written to an object store by one request, from memory.
 PUT_BYTES_MAX: Final = 32 * MIB

@@ -182,13 +182,17 @@ class ObjectStore:
         )
 
 
-def bucket(root: str, options: Mapping[str, str]) -> Any:
-    """A client of a bucket, one per process and options. Raises LakeRefused."""
-    return _client(root, tuple(sorted(options.items())), os.getpid())
+def bucket(root: str, options: Mapping[str, str], retry_seconds: float = STORE_RETRY_SECONDS_MAX) -> Any:
+    """A client of a bucket, one per process and options. Raises LakeRefused.
+
+    retry_seconds: how long it tries a request again. The client's own bound is three minutes: whoever holds a lease
+    must hear earlier that it can't be renewed.
+    """
+    return _client(root, tuple(sorted(options.items())), retry_seconds, os.getpid())
 
 
 @functools.lru_cache(maxsize=16)
-def _client(root: str, options: tuple[tuple[str, str], ...], process: int) -> Any:
+def _client(root: str, options: tuple[tuple[str, str], ...], retry_seconds: float, process: int) -> Any:
     """A client of a bucket, for this process alone: a fork has none of its threads. Raises LakeRefused."""
     del process
     kind = _KINDS.get(urlsplit(root).scheme)
@@ -213,9 +217,8 @@ def _client(root: str, options: tuple[tuple[str, str], ...], process: int) -> An
             root,
             config={name: value for name, value in own.items() if known(name, value)},
             client_options=client,
-            # The client's own bound is three minutes: whoever holds a lease must hear earlier that it can't be renewed.
             retry_config={
-                "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS_MAX),
+                "retry_timeout": timedelta(seconds=retry_seconds),
                 "backoff": {"max_backoff": timedelta(seconds=STORE_PAUSE_SECONDS_MAX)},
             },
         )

@@ -1,0 +1,202 @@
+"""Files of an object store as pyarrow's file systems have them: read by ranges, written in parts.
+
+In:  a bucket's URL, the store's options; paths within the bucket.
+Out: a FileSystemHandler through obstore, the client that Delta's log uses too (delta/stores). Errors are OSErrors, as
+     of a disk's files.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import obstore
+import pyarrow as pa
+import pyarrow.fs as pafs
+from obstore import exceptions
+
+from tidegate.delta.stores.object_store import bucket
+from tidegate.limits import STORE_FILE_RETRY_SECONDS_MAX
+
+_FILE: Final = pafs.FileType.File
+_FOLDER: Final = pafs.FileType.Directory
+
+
+class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
+    """One bucket. For any number of threads; a forked process has clients of its own."""
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        self._root, self._options = root, dict(options)
+
+    @property
+    def client(self) -> Any:
+        """The store's client in this process."""
+        return bucket(self._root, self._options, STORE_FILE_RETRY_SECONDS_MAX)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoreFiles) and (self._root, self._options) == (other._root, other._options)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get_type_name(self) -> str:
+        return "store"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        return [self._info(path) for path in paths]
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+        """A store has folders by the names of what lies in them alone: an empty one is none."""
+        base = f"{selector.base_dir.strip('/')}/".lstrip("/")
+        with _asked():
+            if selector.recursive:
+                files = [meta for page in self.client.list(base or None) for meta in page]
+                folders = sorted({folder for meta in files for folder in _folders(meta["path"], base)})
+            else:
+                listed = self.client.list_with_delimiter(base or None)
+                files, folders = listed["objects"], listed["common_prefixes"]
+        if base and not files and not folders and not selector.allow_not_found:
+            raise FileNotFoundError(f"there is nothing in {base}")
+        return [*(pafs.FileInfo(folder, _FOLDER) for folder in folders), *map(_file, files)]
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        with _asked():
+            size = self.client.head(path)["size"]
+        return pa.PythonFile(_Ranges(self.client, path, size), mode="r")
+
+    open_input_stream = open_input_file
+
+    def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.PythonFile:
+        del metadata
+        with _asked():
+            return pa.PythonFile(_Parts(obstore.open_writer(self.client, path)), mode="w")
+
+    def delete_file(self, path: str) -> None:
+        """Nothing happens where there is none, as in the stores themselves."""
+        with suppress(FileNotFoundError), _asked():
+            self.client.delete(path)
+
+    def delete_dir(self, path: str) -> None:
+        with suppress(FileNotFoundError), _asked():
+            for page in self.client.list(f"{path.strip('/')}/"):
+                if names := [meta["path"] for meta in page]:
+                    self.client.delete(names)
+
+    def delete_dir_contents(self, path: str, *, missing_dir_ok: bool = False) -> None:
+        del missing_dir_ok
+        self.delete_dir(path)
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """A store needs none."""
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError("a bucket is never emptied")
+
+    def move(self, src: str, dest: str) -> None:
+        raise NotImplementedError("a store's objects aren't moved")
+
+    def copy_file(self, src: str, dest: str) -> None:
+        raise NotImplementedError("a store's objects aren't copied")
+
+    def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.PythonFile:
+        raise NotImplementedError("a store's objects don't grow")
+
+    def _info(self, path: str) -> pafs.FileInfo:
+        with _asked():
+            listed = self.client.list_with_delimiter(f"{path.strip('/')}/")
+            if listed["objects"] or listed["common_prefixes"]:
+                return pafs.FileInfo(path, _FOLDER)
+        with suppress(FileNotFoundError), _asked():
+            return _file(self.client.head(path))
+        return pafs.FileInfo(path, pafs.FileType.NotFound)
+
+
+class _Ranges:
+    """An object, read by ranges: each read is one request, of just these bytes."""
+
+    closed = False
+
+    def __init__(self, client: Any, path: str, size: int) -> None:
+        self._client, self._path, self._size = client, path, size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        upto = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if upto <= self._at:
+            return b""
+        with _asked():
+            data = self._client.get_range(self._path, start=self._at, end=upto).to_bytes()
+        self._at += len(data)
+        return bytes(data)
+
+
+class _Parts:
+    """A new object, there when it is closed, and never without that. Its parts go on their way as they are full."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer, self._bytes = writer, 0
+        self.closed = False
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._bytes
+
+    def flush(self) -> None:
+        """A part is sent when it is full."""
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        with _asked():
+            self._writer.write(view)
+        self._bytes += view.nbytes
+        return view.nbytes
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            with _asked():
+                self._writer.close()
+
+
+def _file(meta: Mapping[str, Any]) -> pafs.FileInfo:
+    return pafs.FileInfo(meta["path"], _FILE, size=meta["size"], mtime=meta["last_modified"])
+
+
+def _folders(path: str, base: str) -> Iterator[str]:
+    """The folders between a base and a file in it."""
+    parts = path[len(base) :].split("/")[:-1]
+    for count in range(1, len(parts) + 1):
+        yield base + "/".join(parts[:count])
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    """Errors of the store as those of a disk. FileNotFoundError is one already."""
+    try:
+        yield
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise PermissionError(str(error)) from error
+    except exceptions.BaseError as error:
+        raise OSError(str(error)) from error

@@ -1,0 +1,71 @@
+"""A store's files through pyarrow: odd names, ranges, folders, and errors like a disk's."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from tests.kit.s3 import S3
+from tidegate.lake.files import LakeFiles
+
+NAMES = ["r=a%3Ab/x", "r=\u00e4 b/x#y?z", "r=a+b~{}/[x]^`|", "r=100%/x"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_a_key_as_it_stands(s3: S3, name: str) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    lake.write(name, [b"abc", memoryview(b"de"), pa.py_buffer(b"f")])
+    assert [info.path for info in lake.listed("", recursive=True) if info.is_file] == [lake.local(name)]
+    assert list(lake.written_ms("")) == [name]
+    with lake.open(name) as file:
+        assert (file.size(), file.read()) == (6, b"abcdef")
+
+
+def test_a_large_file_goes_in_parts_and_is_read_by_ranges(s3: S3) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    rows = pa.table({"n": pa.array(range(3_000_000), pa.int64())})
+    with lake.filesystem.open_output_stream(lake.local("t/big.parquet")) as sink:
+        pq.write_table(rows, sink, compression="none", use_dictionary=False, row_group_size=1_000_000)
+        size = sink.tell()
+    with lake.open("t/big.parquet") as file:
+        assert file.size() == size > 20 << 20
+        assert pq.ParquetFile(file).read_row_group(1).equals(rows.slice(1_000_000, 1_000_000))
+
+
+def test_folders_are_those_that_hold_something(s3: S3) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    lake.make_folder("t")
+    lake.write("t/a/b/x", [b"1"])
+    lake.write("t/y", [b"2"])
+    names = {info.path.removeprefix(lake.local("t/")): info.type for info in lake.listed("t", recursive=True)}
+    folder, file = pafs.FileType.Directory, pafs.FileType.File
+    assert names == {"a": folder, "a/b": folder, "a/b/x": file, "y": file}
+    assert {info.base_name for info in lake.listed("t")} == {"a", "y"}
+    assert lake.listed("none") == []
+    lake.delete_folder("t/a")
+    assert [info.base_name for info in lake.listed("t", recursive=True)] == ["y"]
+    lake.filesystem.delete_file(lake.local("t/none"))
+
+
+def test_what_is_not_there_is_not_found(s3: S3) -> None:
+    lake = pickle.loads(pickle.dumps(LakeFiles(s3.folder(), s3.options)))
+    with pytest.raises(FileNotFoundError):
+        lake.open("t/none")
+    with pytest.raises(FileNotFoundError):
+        lake.filesystem.get_file_info(pafs.FileSelector(lake.local("none")))
+    assert lake.filesystem.get_file_info(lake.local("none")).type == pafs.FileType.NotFound
+
+
+def test_a_bucket_that_is_not_there_is_an_error_of_the_disk(s3: S3) -> None:
+    with pytest.raises(OSError, match=r"NoSuchBucket|not found"):
+        LakeFiles("s3://nobodys/x", s3.options).write("t/x", [b"1"])
+
+
+def test_a_file_that_fails_half_written_leaves_its_error(s3: S3) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    with pytest.raises(TypeError):
+        lake.write("t/x", [b"1", 2])
