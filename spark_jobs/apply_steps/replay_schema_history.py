@@ -47,7 +47,7 @@ from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import LoggedAgain, Refused
-from tidegate.standing.lacking import lacking
+from tidegate.standing.lacking import lacking, lacks_since
 from tidegate.standing.standing import Place
 from tidegate.table_names import splits
 from tidegate.tables import SegmentFlag, State
@@ -226,7 +226,8 @@ def _take_in(app: Application, planned: Planned, version: TableVersion) -> None:
         return
     if version.status.waits:
         if not held and not routed and take_in(app, window, physical):
-            line, needs = lacking(version)
+            known = app.histories[version.source].versions(version.database, version.table)
+            line, needs = lacking(lacks_since(known, version))
             hold(app, window, name, Refused(Cause.NEEDS_ROWS, line, Place.of(version), needs=needs))
         return
     if reason := unlogged_reason(app, version):

@@ -6,10 +6,27 @@ Out: one line with fault and place; the table's needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 
 _SHOWN = 120
+
+
+def lacks_since(versions: Iterable[TableVersion], version: TableVersion) -> TableVersion:
+    """The version with which a table's lack began: a later statement only found it so. versions: the table's."""
+    since = version
+    for before in sorted(versions, key=_order, reverse=True):
+        if _order(before) < _order(version):
+            if not before.status.waits:
+                break
+            since = before
+    return since
+
+
+def _order(version: TableVersion) -> tuple[int, int]:
+    return version.commit_ts, version.version
 
 
 def lacking(version: TableVersion) -> tuple[str, Needs]:

@@ -24,7 +24,7 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
-from tidegate.standing.lacking import lacking
+from tidegate.standing.lacking import lacking, lacks_since
 from tidegate.standing.standing import Place
 from tidegate.table_names import Physical
 
@@ -53,7 +53,7 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
             # A window that was killed before its cut met what mended it, further on.
             send_below(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
         elif version.status.waits:
-            line, needs = lacking(version)
+            line, needs = lacking(lacks_since(app.histories[source].versions(database, table), version))
             at_ts = app.positions.mark(name)
             hold(app, window, name, Refused(Cause.NEEDS_ROWS, line, Place.of(version), needs=needs, at_ts=at_ts))
         elif reason:
