@@ -157,6 +157,14 @@ class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 
 
+class SilverDamaged(LakeRefused):
+    """A file of silver is gone, or can't be read."""
+
+
+class PastDamaged(SilverDamaged):
+    """The same of a table with history or soft delete: a snapshot reads its rows, and its past is in that file."""
+
+
 def may_pass(error: LakeRefused, where: str = "") -> LakeUnavailable:
     """A refusal by a lake that was written before: keys expire, disks become read-only, and are mended."""
     return LakeUnavailable(error.what, where=where or error.where, remedy=error.remedy)

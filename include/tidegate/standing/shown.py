@@ -39,8 +39,8 @@ _NEEDS_PAST: Final = (
 )
 _UNREAD_PAST: Final = (
     "tidegate rebuild {pipeline} {table} --swap makes it anew with its past; where bronze has lost its beginning, or"
-    " its past may go, take it out of tables.history or tables.soft_delete, and TRUNCATE it, or DROP and CREATE it, at"
-    " the source, if its rows may go (or to fill it again there): no snapshot reads this source"
+    " its past may go, end its mode in the pipeline file, and TRUNCATE it, or DROP and CREATE it, at the source, if its"
+    " rows may go (or to fill it again there): no snapshot reads this source"
 )
 # The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
 _UNREAD: Final = (

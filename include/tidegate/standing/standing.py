@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
-from tidegate.errors import PastUnlike
+from tidegate.errors import PastDamaged, PastUnlike
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion
 from tidegate.standing.causes import ENDS, Cause, Emptying, Word
 from tidegate.tables import State
+
+_LACKS_PAST: Final = (PastUnlike.__name__, PastDamaged.__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Standing:
         """Whether it needs more than its rows: versions or deleted rows that only bronze has. A snapshot is a person's
         word that they may go.
         """
-        return self.lacks_rows and self.fault == PastUnlike.__name__
+        return self.lacks_rows and self.fault in _LACKS_PAST
 
     @property
     def is_blocked(self) -> bool:

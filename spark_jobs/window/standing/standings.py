@@ -23,7 +23,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.window import Window
-from tidegate.errors import line_and_needs
+from tidegate.errors import PastDamaged, SilverDamaged, line_and_needs
 from tidegate.remedy import Needs
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause, cause_of
@@ -100,9 +100,14 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
     it.
     """
     line, needs = line_and_needs(error)
-    fault, at_ts = type(error).__name__, app.positions.held_at(name, error)
+    fault, at_ts = _fault(app, name, error), app.positions.held_at(name, error)
     refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
     _leave(app, window, name, refused)
+
+
+def _fault(app: Application, name: str, error: BaseException) -> str:
+    is_past = isinstance(error, SilverDamaged) and app.pipeline.tables.keeps_past(*app.names.pair(name))
+    return (PastDamaged if is_past else type(error)).__name__
 
 
 def hold_tied(app: Application, window: Window, name: str, error: BaseException) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.road.test_renames import held, run
+from tests.integration.road.test_renames import held, released, run
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.support.readers import READERS
@@ -124,3 +124,52 @@ def test_the_past_of_a_table_whose_silver_is_gone_comes_back_by_a_rebuild(
     Reading(road, spark).run(f"{database}.g")
     assert not step("INSERT INTO {0} VALUES (7, 7)"), "a person gave it up"
     assert road.assert_equal() == dict.fromkeys(NAMES, 3)
+
+
+def test_a_damaged_file_of_a_past_asks_for_no_snapshot(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A snapshot of such a table can't end: it would have to read that file."""
+    database = fresh_database(mariadb)
+    keys = f", history: ['{database}.h', '{database}.g'], soft_delete: ['{database}.s']"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=keys, apply=", writer: positional")
+    road.capture()
+
+    def step(statements: str) -> dict[str, str]:
+        run(mariadb, database, "\n".join(statements.format(name) for name in NAMES))
+        road.capture()
+        return held(road.apply(spark))
+
+    script = "CREATE TABLE {0} (id INT PRIMARY KEY, v INT)\nINSERT INTO {0} VALUES (1, 1), (2, 2)"
+    assert not step(f"{script}\nDELETE FROM {{0}} WHERE id = 2")
+    assert not step("UPDATE {0} SET v = 5 WHERE id = 1\nINSERT INTO {0} VALUES (3, 3)\nDELETE FROM {0} WHERE id = 3")
+    known = {name: rows(road, database, name) for name in NAMES}
+    whole: dict[Path, bytes] = {}
+    for name in NAMES:
+        for file in (Path(road.lake.root) / tables.silver_path(database, name)).glob("*.parquet"):
+            whole[file] = file.read_bytes()
+            file.write_bytes(b"damaged")
+
+    assert step("UPDATE {0} SET v = 6 WHERE id = 1").keys() == {f"{database}.{name}" for name in NAMES}
+    states = last_states(road.lake)
+    for name in NAMES:
+        line = line_of(states[f"{database}.{name}"])
+        assert "rebuild" in line
+        assert "put that file back" in line
+        assert states[f"{database}.{name}"].releasable
+    assert waiting(road.pipeline, road.lake) == {}
+    background = BackgroundSession(lambda: spark)
+    for name in ("h", "s"):
+        plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.{name}", "", "")
+        assert rebuild(plan, background, compare=False, report=road.lines.append) == 0
+        swap(plan, background, report=road.lines.append)
+    for file, data in whole.items():
+        if file.parent.name == "g":
+            file.write_bytes(data)
+    released(road, f"{database}.g")
+    assert not step("INSERT INTO {0} VALUES (7, 7)")
+    assert road.assert_equal() == dict.fromkeys(NAMES, 2)
+    for name, live in (("h", "'_tg_is_current': True"), ("g", "'_tg_is_current': True"), ("s", "'_tg_deleted': False")):
+        ended = [row for row in known[name] if live not in row]
+        assert ended
+        assert set(ended) < set(rows(road, database, name))

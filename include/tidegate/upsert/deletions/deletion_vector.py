@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from tidegate.delta.table.live_file import VectorDescriptor
-from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.errors import LakeUnavailable, SilverDamaged
 from tidegate.lake.files import LakeFiles, refused_of
 from tidegate.remedy import DAMAGED
 from tidegate.upsert.deletions import roaring, z85
@@ -30,7 +30,7 @@ _UUID_CHARACTERS: Final = 20
 
 
 def read(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> Positions:
-    """Ascending positions of dead rows. Raises LakeRefused for one that is damaged or gone."""
+    """Ascending positions of dead rows. Raises SilverDamaged for one that is damaged or gone."""
     try:
         if descriptor.storage_type == "i":
             data = z85.decode(descriptor.path_or_inline)[: descriptor.size]
@@ -65,7 +65,7 @@ def _stored(lake: LakeFiles, path: str, descriptor: VectorDescriptor) -> bytes:
             version = source.read_at(1, 0)
             framed = source.read_at(descriptor.size + 8, offset)
     except FileNotFoundError:
-        raise LakeRefused("a deletion vector is gone", where=path, remedy=DAMAGED) from None
+        raise SilverDamaged("a deletion vector is gone", where=path, remedy=DAMAGED) from None
     except LakeUnavailable as error:
         raise refused_of(error) from error
     data, checksum = framed[4:-4], framed[-4:]
@@ -76,8 +76,8 @@ def _stored(lake: LakeFiles, path: str, descriptor: VectorDescriptor) -> bytes:
     return bytes(data)
 
 
-def _damaged(table_path: str, descriptor: VectorDescriptor, why: str) -> LakeRefused:
-    return LakeRefused(
+def _damaged(table_path: str, descriptor: VectorDescriptor, why: str) -> SilverDamaged:
+    return SilverDamaged(
         f"deletion vector {descriptor.unique_id[:60]} is damaged: {why}",
         where=table_path,
         remedy=DAMAGED,

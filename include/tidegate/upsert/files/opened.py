@@ -1,7 +1,7 @@
 """A live data file of silver, opened: what it can't be read for is its table's, not the lake's.
 
 In:  a path under the lake.
-Out: a Parquet file, or LakeRefused.
+Out: a Parquet file, or SilverDamaged.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.errors import LakeUnavailable, SilverDamaged
 from tidegate.lake.files import LakeFiles, refused_of
 from tidegate.remedy import DAMAGED
 
 
 def opened(lake: LakeFiles, where: str) -> pq.ParquetFile:
-    """Raises LakeRefused, and LakeUnavailable where the lake's store or disk doesn't answer."""
+    """Raises SilverDamaged, and LakeUnavailable where the lake's store or disk doesn't answer."""
     try:
         return pq.ParquetFile(lake.open(where), coerce_int96_timestamp_unit="us", memory_map=False)
     except FileNotFoundError:
-        raise LakeRefused("a data file is gone", where=where, remedy=DAMAGED) from None
+        raise SilverDamaged("a data file is gone", where=where, remedy=DAMAGED) from None
     except LakeUnavailable as error:
         raise refused_of(error) from error
     except (pa.ArrowInvalid, OSError) as error:
-        raise LakeRefused(f"a data file can't be read: {error}", where=where, remedy=DAMAGED) from None
+        raise SilverDamaged(f"a data file can't be read: {error}", where=where, remedy=DAMAGED) from None

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.delta.table.live_file import LiveFile
-from tidegate.errors import LakeRefused
+from tidegate.errors import SilverDamaged
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED
 from tidegate.upsert.deletions import deletion_vector
@@ -92,7 +92,7 @@ def live_rows(
         if bytes_max is not None and _unpacked_bytes(parquet, layout) > bytes_max:
             raise UnpacksToTooMuch
         if len(dead) and dead[-1] >= parquet.metadata.num_rows:
-            raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy=DAMAGED)
+            raise SilverDamaged(f"a deletion vector names row {dead[-1]}", where=where, remedy=DAMAGED)
         at = 0
         for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
             first, last = np.searchsorted(dead, [at, at + piece.num_rows])

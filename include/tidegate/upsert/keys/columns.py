@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.delta.table.live_file import LiveFile
-from tidegate.errors import LakeRefused, SchemaMismatch
+from tidegate.errors import SchemaMismatch, SilverDamaged
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED, REFILL
 from tidegate.upsert.files.opened import opened
@@ -40,7 +40,7 @@ class KeyColumns:
         self._parquet = opened(lake, self.where)
         self.rows = int(self._parquet.metadata.num_rows)
         if file.rows is not None and file.rows != self.rows:
-            raise LakeRefused(
+            raise SilverDamaged(
                 f"a data file has {self.rows} rows, the log says {file.rows}", where=self.where, remedy=DAMAGED
             )
         self._indices = self._find()

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from tidegate.delta.table.live_file import LiveFile
-from tidegate.errors import LakeRefused
+from tidegate.errors import SilverDamaged
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED
 from tidegate.upsert.deletions import deletion_vector
@@ -63,7 +63,7 @@ class Earlier:
 def probe_file(
     lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable, earlier: Earlier | None = None
 ) -> Hits:
-    """Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain."""
+    """Raises SchemaMismatch, SilverDamaged or LakeUnavailable when the file can't be read for certain."""
     name = file_name(table_path, file, table)
     groups = earlier.groups.of(name) if earlier is not None else None
     to_read = file.rows if groups is None else groups.rows_that_may_hold(table)
@@ -91,5 +91,5 @@ def _live(lake: LakeFiles, table_path: str, file: LiveFile, matched: Positions, 
     dead = deletion_vector.read(lake, table_path, file.deletion_vector)
     if len(dead) and dead[-1] >= rows:
         where = f"{table_path}/{file.local_path}"
-        raise LakeRefused(f"a deletion vector names row {dead[-1]} of {rows}", where=where, remedy=DAMAGED)
+        raise SilverDamaged(f"a deletion vector names row {dead[-1]} of {rows}", where=where, remedy=DAMAGED)
     return Hits(file, np.setdiff1d(matched, dead, assume_unique=True), dead, rows)
