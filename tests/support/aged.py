@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from tests.kit.spark import LateSession
 from tidegate import tables
 from tidegate.delta.exchange import exchange
 from tidegate.lake.control import load, rows_of
@@ -29,7 +30,7 @@ def age_all(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
     for folder in Path(lake.root).iterdir():
         if folder.is_dir():
             _age(folder, hours * 3600)
-    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    _forgets(spark)
 
 
 def age(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
@@ -43,7 +44,14 @@ def age(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
     body = write_file(lake, tables.CUTS, rows.set_column(index, "published_at", shifted))
     exchange(lake.log(tables.CUTS.path), cuts.files, [body], operation="WRITE", data_change=True)
     _age(Path(lake.root, "silver"), seconds)
-    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    _forgets(spark)
+
+
+def _forgets(spark: SparkSession) -> None:
+    """What Delta's own reader knows of logs; a JVM that hasn't started knows nothing."""
+    if not isinstance(spark, LateSession) or spark.has_started:
+        context: Any = spark.sparkContext
+        context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def _age(folder: Path, seconds: float) -> None:
