@@ -20,6 +20,7 @@ An Op is (commit_ts, kind):
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from tidegate.merge.follow import LeftAt
@@ -138,6 +139,17 @@ class State(NamedTuple):
     left_shards: tuple[int, ...] = ()
 
 
+@cache
+def _counted(feeds: tuple[tuple[int, int], ...]) -> tuple[range, range]:
+    """The sources and the logical tables; asked millions of times."""
+    return range(1 + max(source for source, _ in feeds)), range(1 + max(table for _, table in feeds))
+
+
+@cache
+def _flowing(feeds: tuple[tuple[int, int], ...], table: int) -> tuple[int, ...]:
+    return tuple(at for at, (_, into) in enumerate(feeds) if into == table)
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much may happen.
@@ -173,15 +185,15 @@ class Bounds:
 
     @property
     def tables(self) -> range:
-        return range(1 + max(table for _, table in self.feeds))
+        return _counted(self.feeds)[1]
 
     @property
     def sources(self) -> range:
-        return range(1 + max(source for source, _ in self.feeds))
+        return _counted(self.feeds)[0]
 
     def physical(self, table: int) -> tuple[int, ...]:
         """The physical tables that flow into a logical one."""
-        return tuple(at for at, (_, into) in enumerate(self.feeds) if into == table)
+        return _flowing(self.feeds, table)
 
     def routed(self, table: int) -> bool:
         """Whether several do."""
