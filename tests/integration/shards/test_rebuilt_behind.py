@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.shards.test_shards import Shards
+from tests.integration.shards.test_shards import PROVEN_SECONDS, Shards
 from tidegate.errors import LakeRefused
 from tidegate.lake import held
 from tidegate.lake.status import cut_ts
@@ -41,7 +41,8 @@ def test_what_a_late_source_brings_is_in_the_rebuilt_table(
         road.equal(spark)
         road.fill(2000)
         for _ in range(2):
-            binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state").run(60, idle_seconds=1.2)
+            run = binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state")
+            run.run(60, idle_seconds=PROVEN_SECONDS)
         patient = road.pipeline
         hasty = patient.sources["m"].model_copy(update={"max_hold_seconds": 0, "required": False})
         road.pipeline = patient.model_copy(update={"sources": {**patient.sources, "m": hasty}})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.integration.shards.test_shards import DEFINED, Shards
+from tests.integration.shards.test_shards import DEFINED, PROVEN_SECONDS, Shards
 from tests.support.readers import by_duckdb
 from tidegate import tables
 from tidegate.lake import held
@@ -55,7 +55,8 @@ def _left_behind(road: Shards, spark: SparkSession, rename: str) -> None:
     whole = road.pipeline
     road.pipeline = whole.model_copy(update={"apply": whole.apply.model_copy(update={"stalled_seconds": 0})})
     road.servers["y"].query("INSERT INTO only_y.alone SELECT COALESCE(MAX(id), 0) + 1 FROM only_y.alone")
-    binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state").run(60, idle_seconds=1.2)
+    run = binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state")
+    run.run(60, idle_seconds=PROVEN_SECONDS)
     road.apply(spark)
     assert held.last_states(road.lake)["only_m.alone"].source == "m"
     road.servers["m"].query(rename)

@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.long, pytest.ma
 DEFINED = "id BIGINT PRIMARY KEY, place INT, amount DECIMAL(8, 2), note VARCHAR(20)"
 COLUMNS = ("id", "place", "amount", "note", "extra")
 Row = tuple[object, ...]
+PROVEN_SECONDS = 0.8  # more than between two heartbeats
 
 
 @pytest.fixture
@@ -102,14 +103,12 @@ class Shards(Road):
         return replace(info, others=(Endpoint(other.host, other.port),)) if other else info
 
     def capture_all(self, last: str = "") -> None:
-        """Two rounds: each source's last heartbeat is later than all rows of the others, by whole seconds too."""
-        for _ in range(2):
-            time.sleep(1.1)
-            for source, server in sorted(self.servers.items(), key=lambda one: one[0] == last):
-                if server.process is not None or source in self.others:
-                    binlog_run(self.pipeline, source, self.info_at(source), self.folder / "state").run(
-                        60, idle_seconds=1.2
-                    )
+        """Each source's last heartbeat is later than all rows of the others, by whole seconds too."""
+        time.sleep(1.1 - time.time() % 1)
+        for source, server in sorted(self.servers.items(), key=lambda one: one[0] == last):
+            if server.process is not None or source in self.others:
+                run = binlog_run(self.pipeline, source, self.info_at(source), self.folder / "state")
+                run.run(60, idle_seconds=PROVEN_SECONDS)
 
     def at_sources(self) -> list[Row]:
         """The union of the servers' own SELECTs, of columns that a shard hasn't got yet NULL."""
