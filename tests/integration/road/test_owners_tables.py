@@ -28,6 +28,7 @@ from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
+Kinds = tuple[str, ...]
 _STATS: str = "spark.databricks.delta.stats.collect"
 _VECTORS: str = "spark.databricks.delta.update.persistentDeletionVectors.enabled"
 _CREATES = {
@@ -88,15 +89,20 @@ class Owned:
         return [(one.outcome, one.reason) for one in report.tables]
 
 
-def changed_by_its_owner(it: Owned) -> None:
-    for table in ("noted", "keyless"):
-        it.by_owner(table, "ALTER TABLE {t} ADD COLUMN note STRING", "UPDATE {t} SET note = concat('n', id)")
-    it.by_owner("cdf", "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
-    it.by_owner("tracked", "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    it.by_owner("mapped", "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-    it.by_owner("checked", "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (v > 0)")
-    for table in ("forever", "finer"):
-        it.by_owner(table, "UPDATE {t} SET v = v")  # so that its file is one of Spark's
+def changed_by_its_owner(it: Owned, kinds: Kinds) -> None:
+    noting = ("ALTER TABLE {t} ADD COLUMN note STRING", "UPDATE {t} SET note = concat('n', id)")
+    by_owner = {
+        "noted": noting,
+        "keyless": noting,
+        "cdf": ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",),
+        "tracked": ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",),
+        "mapped": ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",),
+        "checked": ("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (v > 0)",),
+        "forever": ("UPDATE {t} SET v = v",),  # so that its file is one of Spark's
+        "finer": ("UPDATE {t} SET v = v",),
+    }
+    for table in filter(by_owner.__contains__, kinds):
+        it.by_owner(table, *by_owner[table])
     for name in (_STATS, _VECTORS):
         it.spark.conf.set(name, "false")
     it.by_owner("bare", "UPDATE {t} SET v = v")
@@ -104,46 +110,60 @@ def changed_by_its_owner(it: Owned) -> None:
         it.spark.conf.unset(name)
 
 
+TELLING: Kinds = ("noted", "checked", "bare", "forever")
+
+
+@pytest.mark.parametrize("kinds", [TELLING, tuple(_CREATES)], ids=["telling", "all"])
 def test_silver_of_an_owners_own_making_follows_its_source(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, kinds: Kinds
 ) -> None:
     it = Owned(mariadb, fresh_database(mariadb), spark, tmp_path)
-    made = [f"CREATE TABLE {name} {columns}" for name, columns in _CREATES.items()]
-    made += [f"INSERT INTO {name} VALUES {_ROWS.get(name, '(1, 1), (2, 2)')}" for name in _CREATES]
+
+    def some(*names: str) -> list[str]:
+        return [name for name in names if name in kinds]
+
+    made = [f"CREATE TABLE {name} {_CREATES[name]}" for name in kinds]
+    made += [f"INSERT INTO {name} VALUES {_ROWS.get(name, '(1, 1), (2, 2)')}" for name in kinds]
     assert not it.at_source(*made)
-    changed_by_its_owner(it)
+    changed_by_its_owner(it, kinds)
+    keyless = ["ALTER TABLE keyless MODIFY v BIGINT"] * len(some("keyless"))
     assert not it.at_source(
-        *(f"UPDATE {table} SET v = v + 10" for table in ("cdf", "tracked", "mapped", "checked", "forever", "finer")),
-        *(f"ALTER TABLE {table} ADD COLUMN c INT" for table in ("cdf", "tracked", "mapped")),
-        *(f"INSERT INTO {table} VALUES (3, 3, 3)" for table in ("cdf", "tracked", "mapped")),
+        *(
+            f"UPDATE {table} SET v = v + 10"
+            for table in some("cdf", "tracked", "mapped", "checked", "forever", "finer")
+        ),
+        *(f"ALTER TABLE {table} ADD COLUMN c INT" for table in some("cdf", "tracked", "mapped")),
+        *(f"INSERT INTO {table} VALUES (3, 3, 3)" for table in some("cdf", "tracked", "mapped")),
         "UPDATE bare SET v = 7 WHERE id = 1",
         "ALTER TABLE noted MODIFY v BIGINT",
         "ALTER TABLE noted CHANGE w width INT",
         "ALTER TABLE noted DROP COLUMN x",
         "INSERT INTO noted VALUES (3, 3, 3)",
         "ALTER TABLE noted DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)",
-        "ALTER TABLE keyless MODIFY v BIGINT",
+        *keyless,
     )
-    it.assert_equal(*_CREATES)
-    notes = {table: {row["id"]: row["note"] for row in it.silver(table)} for table in ("noted", "keyless")}
-    assert notes == {"noted": {1: "n1", 2: "n2", 3: None}, "keyless": {1: "n1", 2: "n2"}}
+    it.assert_equal(*kinds)
+    wanted = {"noted": {1: "n1", 2: "n2", 3: None}, "keyless": {1: "n1", 2: "n2"}}
+    for table in some("noted", "keyless"):
+        assert {row["id"]: row["note"] for row in it.silver(table)} == wanted[table]
     assert {row["id"]: row["v"] for row in it.silver("bare", "Polars")} == {1: 7, 2: 2}
 
     job = Maintenance(maintenance_session(spark, 1 << 28), it.road.pipeline, it.road.lake, it.road.lines.append)
-    for table in ("tracked", "mapped", "cdf"):
+    for table in some("tracked", "mapped", "cdf"):
         maintain.run(job, f"{it.database}.{table}")
+    emptied = some("cdf", "tracked", "mapped", "noted")
     held = it.at_source(
-        *(f"TRUNCATE {table}" for table in ("cdf", "tracked", "mapped", "noted")),
-        *(f"INSERT INTO {table} VALUES (4, 4, 4)" for table in ("cdf", "tracked", "mapped", "noted")),
+        *(f"TRUNCATE {table}" for table in emptied),
+        *(f"INSERT INTO {table} VALUES (4, 4, 4)" for table in emptied),
         "DROP TABLE checked",
         "CREATE TABLE checked (id INT PRIMARY KEY, amount INT)",
         "INSERT INTO checked VALUES (1, 1)",
     )
     assert list(held) == [f"{it.database}.checked"]
     assert "constraint positive (v > 0) names column v" in held[f"{it.database}.checked"]
-    it.assert_equal("cdf", "tracked", "mapped", "noted")
+    it.assert_equal(*emptied)
     assert [row["note"] for row in it.silver("noted")] == [None]
-    assert list(it.at_source(*(f"DROP TABLE {table}" for table in ("cdf", "tracked", "mapped")))) == list(held)
+    assert list(it.at_source(*(f"DROP TABLE {table}" for table in some("cdf", "tracked", "mapped")))) == list(held)
 
 
 def test_columns_that_went_before_a_truncate_are_none_of_its_owners(
