@@ -22,7 +22,7 @@ from spark_jobs.session.spark import fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LOG
+from tidegate.delta.object_names import LOG
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, TidegateError
 from tidegate.lake import control

@@ -22,8 +22,8 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.standing.from_bronze import from_bronze
 from spark_jobs.window.standing.standings import note
 from tidegate import tables
-from tidegate.copies.place import Place, place_of
-from tidegate.delta.names import LOG
+from tidegate.copies.place import CopyPlace, place_of
+from tidegate.delta.object_names import LOG
 from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
@@ -66,7 +66,7 @@ class Swap:
                 pass
         return len(wanted)
 
-    def _bring(self, place: Place, path: str) -> None:
+    def _bring(self, place: CopyPlace, path: str) -> None:
         failpoint("swap_before_file")
         place.write(f"{self.silver}/{path}", place.read(f"{self.to}/{path}"))
 

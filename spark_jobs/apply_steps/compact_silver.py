@@ -5,7 +5,7 @@ Out: perhaps one more commit per table, without a change of data. Never an error
      again later.
 
 The cut is out already, so no reader waits for this; but the next window does, so where many tables
-are written by all windows only some are packed after each. tidegate/upsert/upkeep.py decides the
+are written by all windows only some are packed after each. tidegate/upsert/worth_rewriting.py decides the
 worth; the unused part of a table's share is saved for a larger file. A commit is dropped if the
 files have changed: a quicker writer has left other files, and a later window looks at those.
 """
@@ -31,7 +31,7 @@ from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.target import UpsertTarget, misfit
-from tidegate.upsert.upkeep import TIER_FILES, choose
+from tidegate.upsert.worth_rewriting import TIER_FILES, choose
 
 log = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
 from tidegate import limits
-from tidegate.cascades.follow import Cascades, Effect, Logged, Order, Row
+from tidegate.cascades.follow import CascadedRows, Effect, Logged, Order, Row
 from tidegate.cascades.rules import Rule, links_of, rules_of
 from tidegate.cascades.values import Doubt
 from tidegate.errors import Terminal, Transient, unexpected
@@ -289,7 +289,7 @@ class _Played:
         given: dict[Rule, set[Any]] = {}
         for _ in range(limits.CASCADE_ATTEMPTS_MAX):
             keys = {name: own_columns.key or () for name, own_columns in own.items()}
-            world = Cascades(keys, self._begins, times[0].rules, limits.CASCADE_MADE_ROWS_MAX, self._unsure())
+            world = CascadedRows(keys, self._begins, times[0].rules, limits.CASCADE_MADE_ROWS_MAX, self._unsure())
             for name, rows in stored.items():
                 for row in rows.values():
                     world.put(name, row)
@@ -373,7 +373,7 @@ def _compared(version: TableVersion, looked: Looked) -> tuple[object, ...]:
     return (columns, version.silver_key if looked.key is not None else ())
 
 
-def _run(world: Cascades, times: Sequence[_Rules], changes: Sequence[Logged]) -> None:
+def _run(world: CascadedRows, times: Sequence[_Rules], changes: Sequence[Logged]) -> None:
     at = 1
     for change in changes:
         while at < len(times) and times[at].commit_ts <= change.order[0]:

@@ -26,9 +26,9 @@ from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.rows.table_rows import HeldError
+from tidegate.changelog.changelog_table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, finer, told
 from tidegate.changelog.rows import Name, segment_changes
 from tidegate.changelog.share import Reached, log_share
-from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, finer, told
 from tidegate.columnar.decoded import RowsError
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint

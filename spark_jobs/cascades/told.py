@@ -15,8 +15,8 @@ from spark_jobs.cascades.made import images_made
 from spark_jobs.window.made import MadeByKeys
 from tidegate.cascades.follow import Effect, Order
 from tidegate.cascades.values import Doubt
+from tidegate.changelog.changelog_table import FINER_BITS
 from tidegate.changelog.rows import made_changes
-from tidegate.changelog.table import FINER_BITS
 from tidegate.schema.model.columns import TableVersion
 
 Name = tuple[str, str]

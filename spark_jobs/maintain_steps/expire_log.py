@@ -16,9 +16,9 @@ import time
 from spark_jobs.maintenance import DONE, Maintenance, SilverTable
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.cleaning.log_cleanup import clean_up
-from tidegate.delta.names import checkpoints, commit_version
+from tidegate.delta.object_names import checkpoints, commit_version
 from tidegate.delta.table.actions import now_ms
-from tidegate.delta.table.retention import log_ms
+from tidegate.delta.table.log_retention import log_ms
 
 
 def expire_log(job: Maintenance, table: SilverTable) -> None:

@@ -15,8 +15,8 @@ import time
 from datetime import timedelta
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
+from tidegate.changelog.changelog_table import changelogs
 from tidegate.changelog.packing import pack_in_order
-from tidegate.changelog.table import changelogs
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of

@@ -26,7 +26,7 @@ from tidegate.errors import CommitConflict
 from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.upkeep import dead_share
+from tidegate.upsert.worth_rewriting import dead_share
 
 # Files with less than this are left as they are: rewriting them would win nothing.
 _WORTH_SHARE: Final = 0.05

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
 from spark_jobs.merge.private.folders import remove_leftovers
 from tidegate.delta.cleaning.vacuum import newest_at
-from tidegate.delta.table.retention import tombstones_ms
+from tidegate.delta.table.log_retention import tombstones_ms
 from tidegate.delta.table.state import TableState
 from tidegate.lake.control.upkeep import commit_times
 from tidegate.limits import VACUUM_CLOCK_SECONDS

@@ -17,10 +17,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
-from spark_jobs.merge.partitions import partial_taker, refuse_doubts
 from spark_jobs.merge.past import follow_past
 from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
+from spark_jobs.merge.silver_partitions import partial_taker, refuse_doubts
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.stays import with_ended, with_versions
 from spark_jobs.window.application import Application

@@ -17,10 +17,10 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from spark_jobs.merge.kept_actions import actions_in_silver
-from spark_jobs.merge.partitions import partial_taker, partition_given, partition_replaced
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.rewrite import overwrite
+from spark_jobs.merge.silver_partitions import partial_taker, partition_given, partition_replaced
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals, numbered
 from spark_jobs.window.application import Application

@@ -20,8 +20,8 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.shape.shapes import goes_on_beside
 from spark_jobs.window.shape.silver_types import OtherType, check_stamped, check_types, is_stamped, other_types
 from tidegate import tables
+from tidegate.delta.table.arrow_types import sql_type
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import sql_type
 from tidegate.errors import SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from spark_jobs.merge.kept_actions import actions_in_silver
-from spark_jobs.merge.partitions import delete_statement
 from spark_jobs.merge.past import check_past, end_all, follow_past
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
@@ -23,6 +22,7 @@ from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.retype import retype
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
+from spark_jobs.merge.silver_partitions import delete_statement
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened

@@ -27,8 +27,8 @@ from tidegate.upsert.deletions import roaring
 from tidegate.upsert.keys.file import DELETED, KeyFile
 from tidegate.upsert.keys.hash import Seed, key_hashes, leads
 from tidegate.upsert.keys.probe_file import Hits, probe_file
+from tidegate.upsert.keys.probe_table import KeyTable
 from tidegate.upsert.keys.resolve import resolve
-from tidegate.upsert.keys.table import KeyTable
 
 # A file whose statistics don't say: as if it had this many rows per byte.
 _ROW_BYTES = 32

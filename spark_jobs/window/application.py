@@ -20,7 +20,7 @@ from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import FollowedSources
 from tidegate.snapshot.progress.event_log import EventLog
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.standing.standing import Standing
 
 Memory = TypeVar("Memory")
@@ -36,7 +36,7 @@ class Application(Handles):
         self.histories = Histories(self)
         self.names = self.histories.names
         self.positions = Positions(self, self.names)
-        self.snapshots = Known(EventLog(self.lake))
+        self.snapshots = KnownEvents(EventLog(self.lake))
         self._memory: dict[type, Any] = {}
         self._checked = (-1, -1)
 
@@ -69,7 +69,7 @@ class Application(Handles):
         """Forget everything in memory and read it again."""
         self.positions.forget()
         self.histories.version = -1
-        self.snapshots = Known(EventLog(self.lake))
+        self.snapshots = KnownEvents(EventLog(self.lake))
         self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
 

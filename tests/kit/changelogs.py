@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tests.support.readers import READERS, by_polars
 from tidegate import tables
-from tidegate.changelog.table import PLACE, ROW_OPS, changelog
+from tidegate.changelog.changelog_table import PLACE, ROW_OPS, changelog
 from tidegate.lake.files import LakeFiles
 
 

@@ -16,7 +16,7 @@ from tests.readers import lake as module
 from tests.readers.canonical import difference, digest
 from tests.readers.lake import Lake, check, report
 from tests.support.readers import READERS
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import log_store
 from tidegate.delta.table.actions import lines, metadata, protocol
 

@@ -27,7 +27,7 @@ from tidegate.binlog.format.table_map import WireColumn
 from tidegate.binlog.index.event_index import index_pieces
 from tidegate.binlog.rows.batch import RowsBatch
 from tidegate.binlog.rows.decode import Versions, Windows, decode_indexes, joined
-from tidegate.binlog.rows.plan import Plan
+from tidegate.binlog.rows.decode_plan import Plan
 from tidegate.columnar.column_compression import inflate
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.dates import date_text, refused_date

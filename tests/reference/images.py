@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.format.table_map import WireColumn
-from tidegate.binlog.rows.plan import Plan
+from tidegate.binlog.rows.decode_plan import Plan
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.support.memory_store import MemoryStore
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 
 Action = dict[str, Any]
 NOW_MS = 1_800_000_000_000

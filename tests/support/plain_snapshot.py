@@ -23,7 +23,7 @@ from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE, Key, ReadSpans, Span, left_of
 from tidegate.snapshot.marks.watermark import BEGIN, CREATE, WRITE, Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.table_names import Physical
 
 
@@ -69,7 +69,7 @@ class PlainReader:
 
     @property
     def told(self) -> TableProgress:
-        return Known.read(self.road.lake).tables[(self.snapshot, *self.physical)]
+        return KnownEvents.read(self.road.lake).tables[(self.snapshot, *self.physical)]
 
     @property
     def rows_of_wave(self) -> int:

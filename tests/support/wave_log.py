@@ -23,7 +23,7 @@ from tidegate.snapshot.chunks.chunk_table import ChunkWriter
 from tidegate.snapshot.chunks.spans import WHOLE, Span
 from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 
 
 def baseline(log: Log, database: str, table: str, *, key: bool = True, source: str = "one") -> TableVersion:
@@ -110,7 +110,7 @@ class Waves:
     @property
     def state(self) -> str:
         name = (self.version.database, self.version.table)
-        return str(Known.read(self.log.lake).tables[self.snapshot, "one", *name].state)
+        return str(KnownEvents.read(self.log.lake).tables[self.snapshot, "one", *name].state)
 
 
 @dataclass

@@ -57,7 +57,7 @@ class Effect:
     after: Row | None
 
 
-class Cascades:
+class CascadedRows:
     """keys: of each table whose rows are followed, its key's columns. begins: from above which commit_ts on. Rules may
     be given anew at a later one (DDL). unsure: tables read by snapshots meanwhile, up to a commit_ts: their rows may
     be given as they were later than their place, or not at all.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from tidegate.capture.standing import SourceAnswer
 from tidegate.changefeed.folders import Folders, TableFolders
-from tidegate.changefeed.storage import Storage
+from tidegate.changefeed.storage_path import Storage
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline, Protocol, TicdcSource
 from tidegate.errors import TidegateError

@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Final
 
 from tidegate.changefeed.lists import Lists
-from tidegate.changefeed.storage import Listed, Storage
+from tidegate.changefeed.storage_path import Listed, Storage
 from tidegate.changefeed.stream import Stream
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import SourceRefused, StreamCorrupt

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from tidegate.changefeed.storage import Listed, Storage
+from tidegate.changefeed.storage_path import Listed, Storage
 from tidegate.limits import TICDC_LIST_FILES_MAX, TICDC_LOOKS_THREADS, TICDC_THREAD_LISTS_MIN
 
 # Of a folder: the name, below the path, up to which all is captured; "" where all may matter.

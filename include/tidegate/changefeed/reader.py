@@ -27,7 +27,7 @@ from tidegate.capture.own_stream import NOTHING, StreamCheckpoint, StreamPlace, 
 from tidegate.capture.source import ClockState, Retention
 from tidegate.changefeed.falls import Falls
 from tidegate.changefeed.folders import Folders, Schema, TableFolders
-from tidegate.changefeed.storage import Storage
+from tidegate.changefeed.storage_path import Storage
 from tidegate.changefeed.wave import Wave, next_wave
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import PositionLost

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.changefeed.storage import Storage
+from tidegate.changefeed.storage_path import Storage
 from tidegate.errors import SourceRefused, StreamCorrupt
 from tidegate.limits import TICDC_COMMIT_BYTES_MAX, TICDC_FIRST_LINE_BYTES
 from tidegate.remedy import REPORT

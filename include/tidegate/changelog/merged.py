@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.changelog.table import PLACE, SCHEMA
+from tidegate.changelog.changelog_table import PLACE, SCHEMA
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_form import Table

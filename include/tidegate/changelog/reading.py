@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.changelog.changelog_table import BEGIN, SCHEMA
 from tidegate.changelog.merged import FIRST, CommitRange, behind, merged, placed
-from tidegate.changelog.table import BEGIN, SCHEMA
 from tidegate.commit_ts import time_text
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
@@ -28,7 +28,7 @@ from tidegate.tables_form import Table
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class ChangePlace:
     """The place of a row, by table.PLACE. A reader at a place has read all rows up to and including it."""
 
     commit_ts: int = 0
@@ -37,13 +37,13 @@ class Place:
     ordinal: int = FIRST
 
     @classmethod
-    def behind(cls, commit_ts: int) -> Place:
+    def behind(cls, commit_ts: int) -> ChangePlace:
         """Behind all changes of a commit_ts, those of a cut for one."""
         return cls(commit_ts + 1)
 
 
 def changes_after(
-    lake: LakeFiles, table: Table, place: Place, upto_ts: int, *, over_gaps: bool = False
+    lake: LakeFiles, table: Table, place: ChangePlace, upto_ts: int, *, over_gaps: bool = False
 ) -> Iterator[pa.Table]:
     """Raises ChangesMissing when changes after the place have left the changelog; over_gaps: goes on without them."""
     seen = -1
@@ -63,7 +63,7 @@ def changes_after(
             return
 
 
-def _behind(lake: LakeFiles, table: Table, state: TableState, place: Place, upto_ts: int) -> Iterator[pa.Table]:
+def _behind(lake: LakeFiles, table: Table, state: TableState, place: ChangePlace, upto_ts: int) -> Iterator[pa.Table]:
     span = CommitRange(place.commit_ts, upto_ts)
     files = chosen(state, (("commit_ts", ">=", span.from_ts), ("commit_ts", "<=", span.upto_ts)))
     for piece in merged(lake, table, files, span):
@@ -72,12 +72,12 @@ def _behind(lake: LakeFiles, table: Table, state: TableState, place: Place, upto
             yield rows.combine_chunks()
 
 
-def place_of(rows: pa.Table, at: int) -> Place:
+def place_of(rows: pa.Table, at: int) -> ChangePlace:
     """The place of a row."""
-    return Place(*placed(rows, at))
+    return ChangePlace(*placed(rows, at))
 
 
-def _check_kept(lake: LakeFiles, table: Table, state: TableState, place: Place) -> None:
+def _check_kept(lake: LakeFiles, table: Table, state: TableState, place: ChangePlace) -> None:
     """All after a place is there when the oldest file begins at or below it, or is the first that there ever was."""
     first = min(state.files, key=_bounds, default=None)
     if first is None or _bounds(first)[0] <= place.commit_ts:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.rows.row_images import TableImages, row_images
-from tidegate.changelog.table import BY_A_FOREIGN_KEY, DELETE, INSERT, SCHEMA, UPDATE
+from tidegate.changelog.changelog_table import BY_A_FOREIGN_KEY, DELETE, INSERT, SCHEMA, UPDATE
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.errors import UnknownEvent
@@ -35,7 +35,7 @@ from tidegate.segments.images import ImageFeed, LoggedImages
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
 from tidegate.ticdc import images as ticdc
-from tidegate.tidb.rows import images as tidb
+from tidegate.tidb.rows import row_images as tidb
 
 Name = tuple[str, str]
 _NO_CELL: Final = -1  # the values are canonical already: nothing is read by a kind of cell

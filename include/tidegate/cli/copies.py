@@ -25,7 +25,7 @@ from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
-    from tidegate.copies.manifest import Manifest
+    from tidegate.copies.manifest import CopyManifest
     from tidegate.copies.prune import Prune
     from tidegate.delta.leases.lease import Lease
     from tidegate.lake.files import LakeFiles
@@ -187,7 +187,7 @@ def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str |
     return LakeFiles(root, dict(lake.storage_options) if same else {})
 
 
-def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
+def _not_in_it(loaded: config.Pipeline, pipeline: str, made: CopyManifest) -> str:
     kept = loaded.capture.value_log_path or state_folder() / "value_log" / loaded.pipeline
     silver = "" if made.silver else "silver and changelogs, "
     return (

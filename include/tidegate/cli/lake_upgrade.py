@@ -43,11 +43,11 @@ def check(
 ) -> None:
     """Hold silver against what was published of it: which tables apply goes on with, and how. It changes nothing."""
     from tidegate.lake.check import check_silver
-    from tidegate.snapshot.progress.standing import Known
+    from tidegate.snapshot.progress.standing import KnownEvents
     from tidegate.text_layout import counted
 
     loaded, lake = open_lake(pipeline)
-    checked = check_silver(lake, loaded, Known.read(lake).touched_since)
+    checked = check_silver(lake, loaded, KnownEvents.read(lake).touched_since)
     unlike = [table for table in checked if table.unlike is not None]
     if as_json:
         print(json.dumps({"tables": [table.to_json() for table in checked]}))

@@ -14,7 +14,7 @@ from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
 from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.column_names import column_pattern
-from tidegate.config.columns import ColumnRule
+from tidegate.config.column_rules import ColumnRule
 from tidegate.config.comment_rules import CommentRule
 from tidegate.config.completeness import Completeness
 from tidegate.config.computed_rules import ComputedRule

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tidegate.conditions.model import All, Condition
-from tidegate.config.columns import ColumnRule
+from tidegate.config.column_rules import ColumnRule
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.rename_rules import RenameRule, names_by

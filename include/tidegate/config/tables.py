@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.cluster_rules import ClusterRule
-from tidegate.config.columns import ColumnRule
+from tidegate.config.column_rules import ColumnRule
 from tidegate.config.comment_rules import CommentRule, SilverComments
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns

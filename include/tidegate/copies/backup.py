@@ -27,18 +27,18 @@ from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 from tidegate import tables
-from tidegate.copies.manifest import Copied, Manifest
+from tidegate.copies.copied_table import Between, TableCopy, copying, newest_version
+from tidegate.copies.manifest import Copied, CopyManifest
 from tidegate.copies.place import GoneMeanwhileError, copy_file, place_of
-from tidegate.copies.table import Between, TableCopy, copying, newest_version
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LOG
+from tidegate.delta.object_names import LOG
 from tidegate.delta.table.state import no_files
 from tidegate.errors import LakeRefused, LakeUnavailable, Terminal, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.version import BEGUN_ID
 from tidegate.lake.leases import LEASES
-from tidegate.lake.unfinished import FOLDER, Kind, Paper
+from tidegate.lake.unfinished import FOLDER, FolderKind, Paper
 from tidegate.limits import (
     COPY_AT_ONCE_FILES_MAX,
     COPY_ATTEMPTS_MAX,
@@ -71,7 +71,7 @@ class Backup:
     target: LakeFiles
     report: Report
     silver: bool = True
-    kind: Kind = Kind.BACKUP
+    kind: FolderKind = FolderKind.BACKUP
     held: Callable[[], None] = lambda: None
     recheck: bool = False
     brought_files: int = 0
@@ -81,7 +81,7 @@ class Backup:
     _later: bool = False  # a table is further than it was after control
     _between: Between = field(init=False)
 
-    def run(self) -> Manifest:
+    def run(self) -> CopyManifest:
         """Raises LakeUnavailable, LakeRefused, UsageError; a silver table's own trouble is in the manifest."""
         self._begin()
         self._between = copying(self.lake, self.target, self._void)
@@ -119,7 +119,7 @@ class Backup:
             )
         return paper
 
-    def has_control(self, made: Manifest) -> bool:
+    def has_control(self, made: CopyManifest) -> bool:
         """After a run: whether control is still as this copy has it. Raises LakeUnavailable, LakeRefused."""
         has = {path: copied.version for path, copied in made.tables.items() if path.startswith(f"{FOLDER}/")}
         return self._versions() == has
@@ -132,7 +132,7 @@ class Backup:
         if paper is None:
             self._write(None)
         elif paper.whole is not None:
-            self._earlier = Manifest.of_json(paper.whole, self.target.root).tables
+            self._earlier = CopyManifest.of_json(paper.whole, self.target.root).tables
             self._before = {} if self.recheck else self._earlier
 
     def _check_same(self) -> None:
@@ -161,7 +161,7 @@ class Backup:
             self.report(f"{path} was made anew since the last backup, which can't be restored until this one has ended")
             self._write(None)
 
-    def _write(self, made: Manifest | None) -> None:
+    def _write(self, made: CopyManifest | None) -> None:
         self.held()
         whole = None if made is None else made.to_json()
         Paper(self.kind, self.pipeline, self.lake.root, whole).write(self.target.store(FOLDER))
@@ -179,7 +179,7 @@ class Backup:
         # What is wrong with one is said when its version is copied.
         _at_once([*self._large(), *BRONZE], fill, lambda *_: None)
 
-    def _sealed(self) -> Manifest:
+    def _sealed(self) -> CopyManifest:
         for _ in range(COPY_ATTEMPTS_MAX):
             sources = self._sources(self.lake)
             self._later = False
@@ -194,7 +194,7 @@ class Backup:
             return made
         raise LakeUnavailable("new sources come faster than it is copied", where=self.lake.root)
 
-    def _seal(self) -> Manifest:
+    def _seal(self) -> CopyManifest:
         made: dict[str, Copied] = {}
         lacks: dict[str, str] = {}
         small, versions = self._control(made)
@@ -205,7 +205,7 @@ class Backup:
         made.update({path: copied for path, copied in done.items() if copied is not None})
         small |= self._small()  # one that is settled by now landed what the copy's bronze lacks
         lake_format, cut_ts = self._transactions(made)
-        return Manifest(made, small, lacks, self.silver, cut_ts, lake_format)
+        return CopyManifest(made, small, lacks, self.silver, cut_ts, lake_format)
 
     def _control(self, made: dict[str, Copied]) -> tuple[dict[str, int], dict[str, int | None]]:
         """All of control, at one moment; files of no table, and the versions of silver and
@@ -258,7 +258,7 @@ class Backup:
                 del sizes[path]
         return sizes
 
-    def _forget_small(self, made: Manifest) -> None:
+    def _forget_small(self, made: CopyManifest) -> None:
         """Behind the paper: remove small files only in earlier backups."""
         target = self._between.places[1]
         for path in [f"{VALUE_LOGS}/{file.path}" for file in target.files(VALUE_LOGS)]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tidegate.delta.names import LOG
+from tidegate.delta.object_names import LOG
 from tidegate.errors import Terminal
 from tidegate.lake.as_published import said_of_all
 from tidegate.lake.files import LakeFiles

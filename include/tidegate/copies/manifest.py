@@ -1,7 +1,7 @@
 """The tables of a copy: the version of each, and the marks by which it is known again.
 
 In:  copied tables.
-Out: Manifest, as JSON in the copy's paper (lake/unfinished.py).
+Out: CopyManifest, as JSON in the copy's paper (lake/unfinished.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CopyManifest:
     """tables: by path in the lake. small: files of no table, path -> size. lacks: path of a table
     -> why it isn't in the copy. silver: whether the copy was to have it. cut_ts: the newest cut in
     it. lake_format: its format.

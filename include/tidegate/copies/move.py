@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tidegate.copies.backup import Backup, Report
-from tidegate.copies.manifest import Manifest
+from tidegate.copies.manifest import CopyManifest
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
+from tidegate.lake.unfinished import FOLDER, NAME, FolderKind, Paper
 from tidegate.limits import COPY_ATTEMPTS_MAX
 
 
@@ -29,7 +29,7 @@ class Held(Protocol):
 def check_target(pipeline: str, lake: LakeFiles, target: LakeFiles) -> None:
     """Raises UsageError where the lake can't go there. Writes nothing."""
     if not _has_moved(lake, target):
-        Backup(pipeline, lake, target, lambda _: None, kind=Kind.MOVE).check()
+        Backup(pipeline, lake, target, lambda _: None, kind=FolderKind.MOVE).check()
 
 
 def move(
@@ -38,7 +38,7 @@ def move(
     target: LakeFiles,
     alone: Callable[[], AbstractContextManager[Held]],
     report: Report,
-) -> Manifest | None:
+) -> CopyManifest | None:
     """None when an earlier call had done all but its last step. alone: holds the pipeline's leases.
 
     Raises LeaseHeld when somebody still works on the lake: everything copyable by then is copied.
@@ -48,12 +48,13 @@ def move(
     """
     if _has_moved(lake, target):
         ours = Paper.read(target.store(FOLDER))
-        if ours is not None and ours.kind is Kind.MOVE:  # else it may have gone on from there, or be a backup's by now
+        # Else it may have gone on from there, or be a backup's by now.
+        if ours is not None and ours.kind is FolderKind.MOVE:
             target.store(FOLDER).delete([NAME])
         return None
 
     def work() -> Backup:
-        return Backup(pipeline, lake, target, report, kind=Kind.MOVE)
+        return Backup(pipeline, lake, target, report, kind=FolderKind.MOVE)
 
     work().run()
     with alone() as held:
@@ -75,7 +76,7 @@ def move(
     return made
 
 
-def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> Manifest | None:
+def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> CopyManifest | None:
     """Copy the rest, and say at the old place where the lake is; None where somebody has written to
     control since, whom no lease keeps out: a person's answer, a verification.
     """
@@ -88,7 +89,7 @@ def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> Mani
         )
     failpoint("move_before_check")
     held.check()
-    Paper(Kind.MOVED, work.pipeline, target.root).write(lake.store(FOLDER))
+    Paper(FolderKind.MOVED, work.pipeline, target.root).write(lake.store(FOLDER))
     is_whole = False
     try:
         held.check()  # nobody began between the first check and the paper, which refuses whoever begins now
@@ -101,4 +102,4 @@ def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> Mani
 
 def _has_moved(lake: LakeFiles, target: LakeFiles) -> bool:
     paper = Paper.read(lake.store(FOLDER))
-    return paper is not None and paper.kind is Kind.MOVED and paper.other == target.root
+    return paper is not None and paper.kind is FolderKind.MOVED and paper.other == target.root

@@ -1,7 +1,7 @@
 """A folder on a disk or in an object store, whose files are copied as streams.
 
 In:  a folder's path or URL, and the store's options by delta-rs's names.
-Out: Place: its files, each read in parts, written whole or not at all.
+Out: CopyPlace: its files, each read in parts, written whole or not at all.
 
 A file on a disk gets its name when all of it is on the disk; an object is there when all of it was
 sent. A file with the size of the original is therefore a copy of it, after a kill too: no copied
@@ -39,7 +39,7 @@ class File(NamedTuple):
     size: int
 
 
-class Place(Protocol):
+class CopyPlace(Protocol):
     """For any number of threads. Paths are relative to the place. Raises LakeUnavailable, LakeRefused."""
 
     where: str
@@ -60,12 +60,12 @@ class Place(Protocol):
         """Remove a file; nothing happens when there is none."""
 
 
-def place_of(root: str, options: Mapping[str, str]) -> Place:
+def place_of(root: str, options: Mapping[str, str]) -> CopyPlace:
     """root: an absolute local path or an s3://, gs:// or abfss:// URL."""
     return BucketPlace(root, options) if "://" in root else DiskPlace(root)
 
 
-def copy_file(source: Place, target: Place, path: str, size: int) -> None:
+def copy_file(source: CopyPlace, target: CopyPlace, path: str, size: int) -> None:
     """Raises GoneMeanwhileError when the file isn't as listed any more."""
     target.write(path, _counted(source.read(path), path, size))
 

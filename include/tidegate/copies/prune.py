@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from itertools import filterfalse
 from typing import Final
 
-from tidegate.copies.manifest import Copied, Manifest
-from tidegate.copies.place import Place, place_of
-from tidegate.copies.table import is_data, live_names
+from tidegate.copies.copied_table import is_data, live_names
+from tidegate.copies.manifest import Copied, CopyManifest
+from tidegate.copies.place import CopyPlace, place_of
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LAST_CHECKPOINT, LOG, checkpoints, commit_version, expires_at, hinted
+from tidegate.delta.object_names import LAST_CHECKPOINT, LOG, checkpoints, commit_version, expires_at, hinted
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
@@ -49,10 +49,10 @@ class Prune:
     files: int = 0
     bytes: int = 0
     strange: list[str] = field(default_factory=list)
-    _places: tuple[Place, Place] = field(init=False)
-    _made: Manifest = field(init=False)
+    _places: tuple[CopyPlace, CopyPlace] = field(init=False)
+    _made: CopyManifest = field(init=False)
 
-    def run(self, made: Manifest) -> None:
+    def run(self, made: CopyManifest) -> None:
         """made: of the folder's backup. Raises LakeUnavailable, LakeRefused, Overtaken."""
         self._made = made
         self._places = (

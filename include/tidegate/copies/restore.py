@@ -15,23 +15,23 @@ from functools import partial
 
 from tidegate.capture.owing import Owing
 from tidegate.copies.backup import Report, check_apart, contents
-from tidegate.copies.manifest import Copied, Manifest
+from tidegate.copies.copied_table import Between, TableCopy, copying
+from tidegate.copies.manifest import Copied, CopyManifest
 from tidegate.copies.place import GoneMeanwhileError, copy_file
-from tidegate.copies.table import Between, TableCopy, copying
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.migrations import newest_format
-from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
+from tidegate.lake.unfinished import FOLDER, NAME, FolderKind, Paper
 from tidegate.limits import COPY_TABLES_MAX
 
 
-def manifest_of(backup: LakeFiles, pipeline: str) -> Manifest:
+def manifest_of(backup: LakeFiles, pipeline: str) -> CopyManifest:
     """The manifest of a backup. Raises UsageError for one of another pipeline, LakeRefused where it
     can't be used.
     """
     paper = Paper.read(backup.store(FOLDER))
-    if paper is None or paper.kind is not Kind.BACKUP:
+    if paper is None or paper.kind is not FolderKind.BACKUP:
         raise UsageError(
             f"is {'a ' + paper.kind if paper else 'no backup'}", where=backup.root, remedy="give a backup's folder"
         )
@@ -45,7 +45,7 @@ def manifest_of(backup: LakeFiles, pipeline: str) -> Manifest:
             where=backup.root,
             remedy=f"run `tidegate lake backup` again, or use another one; its lake was {paper.other}",
         )
-    made = Manifest.of_json(paper.whole, backup.root)
+    made = CopyManifest.of_json(paper.whole, backup.root)
     if made.lake_format > newest_format():
         raise LakeRefused(
             f"it has format {made.lake_format}, which this release doesn't know",
@@ -65,15 +65,15 @@ class Restore:
     report: Report
     unasked: Collection[str] = ()  # sources that can't send again what they were acknowledged
     brought_files: int = 0
-    _made: Manifest = field(init=False)
+    _made: CopyManifest = field(init=False)
 
-    def check(self) -> Manifest:
+    def check(self) -> CopyManifest:
         """Before anything is written. Raises UsageError, LakeRefused."""
         self._made = manifest_of(self.backup, self.pipeline)
         check_apart(self.lake, self.backup)
         paper = Paper.read(self.lake.store(FOLDER))
         if paper is not None:
-            if paper.kind is Kind.RESTORE and paper.whole == {"id": self._made.id}:
+            if paper.kind is FolderKind.RESTORE and paper.whole == {"id": self._made.id}:
                 return self._made  # a killed restore of it
             raise UsageError(
                 f"has a {paper.kind} of {paper.other} in it", where=self.lake.root, remedy="give an empty lake.path"
@@ -86,12 +86,12 @@ class Restore:
             )
         return self._made
 
-    def run(self) -> Manifest:
+    def run(self) -> CopyManifest:
         """After check(). Raises LakeUnavailable, LakeRefused: the backup lacks files of its
         paper.
         """
         store = self.lake.store(FOLDER)
-        Paper(Kind.RESTORE, self.pipeline, self.backup.root, {"id": self._made.id}).write(store)
+        Paper(FolderKind.RESTORE, self.pipeline, self.backup.root, {"id": self._made.id}).write(store)
         between = copying(self.backup, self.lake, lambda _: None)
         tables = ThreadPoolExecutor(COPY_TABLES_MAX, "tables")
         try:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from typing import Any, Final
 
-from tidegate.delta.names import commit_name, commit_version
+from tidegate.delta.object_names import commit_name, commit_version
 from tidegate.delta.stores.store import LocalStore, LogStore
 from tidegate.delta.table.actions import parsed
 from tidegate.errors import LakeRefused

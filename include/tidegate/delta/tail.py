@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LAST_CHECKPOINT, commit_name, commit_version, hinted
+from tidegate.delta.object_names import LAST_CHECKPOINT, commit_name, commit_version, hinted
 from tidegate.delta.table.state import NO_TABLE
 
 # So seldom it is looked whether the version that we know is still there: a look at a store costs money.

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.changelog.changelog_table import ERASED, ROW_OPS
 from tidegate.changelog.packing import pieces_in_order
 from tidegate.changelog.rows import shown_plans
-from tidegate.changelog.table import ERASED, ROW_OPS
 from tidegate.delta.exchange import exchange
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.erase.older_versions import OlderVersions

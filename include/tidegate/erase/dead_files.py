@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from tidegate.delta.cleaning.vacuum import unneeded
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import commit_version
+from tidegate.delta.object_names import commit_version
 from tidegate.lake.files import LakeFiles
 
 

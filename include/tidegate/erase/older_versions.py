@@ -21,7 +21,7 @@ from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.exchange import exchange
 from tidegate.delta.leases.lease import Lease
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LOG, SIDECARS, commit_version, expires_at
+from tidegate.delta.object_names import LOG, SIDECARS, commit_version, expires_at
 from tidegate.delta.table.actions import lines, now_ms, parsed
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles

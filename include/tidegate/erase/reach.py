@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from tidegate import tables
-from tidegate.changelog.table import changelog
+from tidegate.changelog.changelog_table import changelog
 from tidegate.config import Pipeline, near_table
 from tidegate.erase.subject import key_types
 from tidegate.errors import UsageError

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import commit_name, commit_version
+from tidegate.delta.object_names import commit_name, commit_version
 from tidegate.delta.stores.store import Entry, LocalStore
 from tidegate.delta.table.actions import info_of
 from tidegate.delta.table.state import Action, TableState

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.delta.names import LOG, commit_name, commit_version
+from tidegate.delta.object_names import LOG, commit_name, commit_version
 from tidegate.delta.stores.store import Entry, LogStore
 from tidegate.lake.as_published import is_newest
 from tidegate.limits import STORE_PAGE_FILES

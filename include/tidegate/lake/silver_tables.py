@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import clustering, metadata, protocol, remove
+from tidegate.delta.table.arrow_types import delta_json
 from tidegate.delta.table.state import Action, TableState
-from tidegate.delta.table.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.column import SOURCE_METADATA, SilverColumn
 from tidegate.merge.silver_sql import NAMES_PROPERTY, ROWS_PROPERTY, SilverShape, clusterable

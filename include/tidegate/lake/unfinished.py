@@ -22,7 +22,7 @@ FOLDER: Final = "control"
 NAME: Final = "copy.json"
 
 
-class Kind(StrEnum):
+class FolderKind(StrEnum):
     """The kind of the folder."""
 
     BACKUP = "backup"
@@ -37,7 +37,7 @@ class Paper:
     manifest (copies/manifest.py); of a restore {"id": of the backup}.
     """
 
-    kind: Kind
+    kind: FolderKind
     pipeline: str
     other: str
     whole: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -50,7 +50,9 @@ class Paper:
             return None
         try:
             document = json.loads(data)
-            return cls(Kind(document["kind"]), str(document["pipeline"]), str(document["other"]), document["whole"])
+            return cls(
+                FolderKind(document["kind"]), str(document["pipeline"]), str(document["other"]), document["whole"]
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise LakeRefused(
                 f"{NAME} says what this folder is a copy of, and can't be read", where=store.where, remedy="remove it"
@@ -81,15 +83,18 @@ def why_no_lake(lake: LakeFiles) -> LakeRefused | None:
         return None
     again = f"tidegate lake {paper.kind} {paper.pipeline}"
     what, remedy = {
-        Kind.BACKUP: (
+        FolderKind.BACKUP: (
             f"this is a backup of {paper.other}, no lake",
             f"give the pipeline another lake.path, then `tidegate lake restore {paper.pipeline} {lake.root}`",
         ),
-        Kind.RESTORE: (f"a restore of it from {paper.other} hasn't ended", f"run `{again} {paper.other}` again"),
-        Kind.MOVE: (
+        FolderKind.RESTORE: (f"a restore of it from {paper.other} hasn't ended", f"run `{again} {paper.other}` again"),
+        FolderKind.MOVE: (
             f"a move of {paper.other} to here hasn't ended",
             f"run `{again} {lake.root}` again, by the old path",
         ),
-        Kind.MOVED: (f"this lake was moved to {paper.other}", f"set lake.path to {paper.other} in the pipeline file"),
+        FolderKind.MOVED: (
+            f"this lake was moved to {paper.other}",
+            f"set lake.path to {paper.other} in the pipeline file",
+        ),
     }[paper.kind]
     return LakeRefused(what, where=lake.root, remedy=remedy)

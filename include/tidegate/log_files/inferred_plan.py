@@ -17,7 +17,7 @@ from typing import Final
 
 from tidegate.binlog.format.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.binlog.format.wire_types import type_text
-from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.decode_plan import Plan, make_plan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import DecodeError
 from tidegate.remedy import REPORT

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.index.event_index import EventIndex
-from tidegate.binlog.rows.plan import Plan
+from tidegate.binlog.rows.decode_plan import Plan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal
 from tidegate.log_files.as_json.column import ShownJson

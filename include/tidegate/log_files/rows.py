@@ -23,7 +23,7 @@ from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.index.outcome import UNDONE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.rows.batch import decode_images
-from tidegate.binlog.rows.plan import Plan
+from tidegate.binlog.rows.decode_plan import Plan
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError
 from tidegate.columnar.kernel import layout as L  # noqa: N812

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tidegate.binlog.format.table_map import parse_table_map, read_name
 from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.rows.plan import make_plan
+from tidegate.binlog.rows.decode_plan import make_plan
 from tidegate.binlog.statements.judged import query_at
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.text import statements

@@ -72,11 +72,11 @@ def subscribe(
     since: a cut or a time, after which it begins; else where the group is, or at the beginning. Raises UsageError,
     ConfigError.
     """
-    from tidegate.changelog.reading import Place
+    from tidegate.changelog.reading import ChangePlace
     from tidegate.lake.cuts import instant
     from tidegate.query.subscription import Options, Subscription
 
-    after = None if since is None else Place.behind(instant(str(since)))
+    after = None if since is None else ChangePlace.behind(instant(str(since)))
     lake = open_lake(load(find(name)), from_environment)
     return Subscription(lake, table, Options(after, group, where, over_gaps))
 

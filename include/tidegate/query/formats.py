@@ -1,6 +1,6 @@
 """Changes as lines of JSON, in the forms of other tools.
 
-In:  an Arrow table of changes (changelog/table.py).
+In:  an Arrow table of changes (changelog/changelog_table.py).
 Out: one line per change: plain (as `tidegate decode`), debezium (its envelope without schemas),
      canal (flat messages), maxwell.
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate.changelog.table import BEGIN, DELETE, ERASED, GAP, INSERT, ROW_OPS, SNAPSHOT, UPDATE
+from tidegate.changelog.changelog_table import BEGIN, DELETE, ERASED, GAP, INSERT, ROW_OPS, SNAPSHOT, UPDATE
 from tidegate.commit_ts import physical_ms
 
 Change = Mapping[str, Any]

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.changelog.reading import Place, changes_after, place_of
-from tidegate.changelog.table import BEGIN, GAP, changelog
+from tidegate.changelog.changelog_table import BEGIN, GAP, changelog
+from tidegate.changelog.reading import ChangePlace, changes_after, place_of
 from tidegate.errors import ChangesMissing, QueryRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
@@ -43,10 +43,10 @@ _NUMBERED: Final = "_tg_number"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """rows: changes, columns as changelog/table.py has them. place: after it all rows of the batch are read."""
+    """rows: changes, columns as changelog/changelog_table.py has them. place: all rows up to it are read."""
 
     rows: pa.Table
-    place: Place
+    place: ChangePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Options:
     about missing changes, instead of ending there.
     """
 
-    after: Place | None = None
+    after: ChangePlace | None = None
     group: str | None = None
     where: str | None = None
     over_gaps: bool = False
@@ -83,15 +83,15 @@ class Subscription:
         self.place = self._begin()
         self._database: duckdb.DuckDBPyConnection | None = None
 
-    def _begin(self) -> Place:
+    def _begin(self) -> ChangePlace:
         self._saved_at = datetime.fromtimestamp(0, UTC)
         if self._options.group is None:
-            return self._options.after or Place()
+            return self._options.after or ChangePlace()
         filters = [("table", "=", self.name), ("reader_group", "=", self._options.group)]
         rows = control.newest(self._lake, SUBSCRIPTIONS, by=["table"], order=["saved_at"], filters=filters)
         if rows.num_rows:
             self._saved_at = rows["saved_at"][0].as_py()
-        return self._options.after or (place_of(rows, 0) if rows.num_rows else Place())
+        return self._options.after or (place_of(rows, 0) if rows.num_rows else ChangePlace())
 
     def batches(self) -> Iterator[Batch]:
         """The new changes, up to the newest published cut. Raises ChangesMissing, QueryRefused, LakeUnavailable."""
@@ -136,7 +136,7 @@ class Subscription:
             raise QueryRefused(" ".join(str(error).split()), where="--where", remedy="mend the condition") from error
         return rows.take(matches[_NUMBERED])
 
-    def save(self, place: Place) -> None:
+    def save(self, place: ChangePlace) -> None:
         """The group goes on after this place, whoever runs it. Raises Overtaken; nothing without a group."""
         if self._options.group is None:
             return

@@ -10,8 +10,8 @@ import json
 from functools import lru_cache
 from typing import Final
 
+from tidegate.delta.table.arrow_types import TYPE_CHANGES, logged_schema
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import TYPE_CHANGES, logged_schema
 from tidegate.errors import UnsupportedValue
 
 # Writer features (PROTOCOL.md, "Valid Feature Names in Table Features") that a positional write keeps as they are.

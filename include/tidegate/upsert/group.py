@@ -20,8 +20,8 @@ from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import DELETED, KeyFile
 from tidegate.upsert.keys.hash import SEED, key_hashes, leads
 from tidegate.upsert.keys.probe_file import probe_file
+from tidegate.upsert.keys.probe_table import KeyTable
 from tidegate.upsert.keys.resolve import resolve
-from tidegate.upsert.keys.table import KeyTable
 
 
 class Group:

@@ -21,7 +21,7 @@ from tidegate.delta.table.state import TableState
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.files.file_layout import FileLayout
-from tidegate.upsert.files.opened import opened
+from tidegate.upsert.files.open_file import opened
 from tidegate.upsert.files.partition_values import partition_value
 
 Form = Callable[[pa.Array], pa.Array]

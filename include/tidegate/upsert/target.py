@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.delta.table.arrow_types import logged_schema
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import logged_schema
 from tidegate.remedy import Needs
 from tidegate.upsert.files.file_layout import FileLayout
 

@@ -14,7 +14,7 @@ from typing import Any
 from tidegate import tables
 from tidegate.commit_ts import time_text
 from tidegate.delta.table.actions import made_by_us
-from tidegate.delta.table.types import type_changes
+from tidegate.delta.table.arrow_types import type_changes
 from tidegate.errors import CutNotYet, VerifyError
 from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.cuts import Cut, cut_at

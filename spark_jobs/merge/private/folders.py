@@ -18,7 +18,7 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from tidegate.delta.names import LOG
+from tidegate.delta.object_names import LOG
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import JOB_HANGS_SECONDS, PRIVATE_LOG_SECONDS
 

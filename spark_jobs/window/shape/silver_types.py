@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from tidegate import tables
+from tidegate.delta.table.arrow_types import delta_json, sql_type, type_changes
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import delta_json, sql_type, type_changes
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider

@@ -12,7 +12,7 @@ from tests.kit.changelogs import changes_of, played, silver_rows
 from tests.support.changefeed_world import ChangefeedWorld
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, number, plain, ts
 from tests.support.driver import killed
-from tidegate.changelog.table import ROW_OPS
+from tidegate.changelog.changelog_table import ROW_OPS
 
 pytestmark = [pytest.mark.spark]
 

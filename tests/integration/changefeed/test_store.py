@@ -10,7 +10,7 @@ import pytest
 from tests.kit.s3 import S3
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
 from tests.unit.changefeed.test_reader import given, opened, source
-from tidegate.changefeed.storage import Storage
+from tidegate.changefeed.storage_path import Storage
 from tidegate.delta.stores.object_store import bucket
 from tidegate.errors import SourceRefused, SourceUnavailable
 

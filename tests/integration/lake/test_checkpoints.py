@@ -21,7 +21,7 @@ from tests.support.spark_logs import SHAPES
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import checkpoint_name, commit_name, commit_version
+from tidegate.delta.object_names import checkpoint_name, commit_name, commit_version
 from tidegate.delta.stores.store import LogStore
 from tidegate.delta.table.actions import now_ms
 

@@ -20,7 +20,7 @@ from tests.support.driver import killed
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tests.support.sessions import wait_for_end
-from tidegate.changelog.table import PLACE, ROW_OPS, changelog
+from tidegate.changelog.changelog_table import PLACE, ROW_OPS, changelog
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -19,8 +19,8 @@ from tests.kit import kafka
 from tests.kit.changelogs import changes_of
 from tests.support.seeds import LONG
 from tests.support.servers import ROOT
+from tidegate.changelog.changelog_table import PLACE, ROW_OPS, Appending, app_id, as_rows, changelog, told
 from tidegate.changelog.packing import pack_in_order
-from tidegate.changelog.table import PLACE, ROW_OPS, Appending, app_id, as_rows, changelog, told
 from tidegate.commit_ts import compose
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles

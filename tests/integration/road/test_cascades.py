@@ -11,7 +11,7 @@ from tests.kit.changelogs import changes_of, played, silver_rows
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.support.servers import FreshDatabase
-from tidegate.changelog.table import BY_A_FOREIGN_KEY, GAP
+from tidegate.changelog.changelog_table import BY_A_FOREIGN_KEY, GAP
 from tidegate.local.server import Server
 from tidegate.standing.causes import Cause
 from tidegate.tables import WATERMARK_DATABASE, State

@@ -23,7 +23,7 @@ from tests.kit.road import Road
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
-from tidegate.changelog.table import DELETE, ERASED, INSERT, ROW_OPS, UPDATE
+from tidegate.changelog.changelog_table import DELETE, ERASED, INSERT, ROW_OPS, UPDATE
 from tidegate.erase.erasure import Erasure, Order
 from tidegate.errors import UsageError
 from tidegate.local.server import Server

@@ -27,8 +27,8 @@ from tests.support.aged import age_all
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
-from tidegate.changelog.reading import Place, changes_after
-from tidegate.changelog.table import ERASED, changelog
+from tidegate.changelog.changelog_table import ERASED, changelog
+from tidegate.changelog.reading import ChangePlace, changes_after
 from tidegate.config import Maintain
 from tidegate.errors import UsageError
 from tidegate.local.server import Server
@@ -149,7 +149,7 @@ def test_rows_older_than_bronze_go_by_their_key(
     database = fresh_database(mariadb)
     road = begun(mariadb, database, tmp_path)
     filled(road, spark, database)
-    read_upto = Place(changes_of(road.lake, database, "logged")[3]["commit_ts"])
+    read_upto = ChangePlace(changes_of(road.lake, database, "logged")[3]["commit_ts"])
     bronze_begins_now(road, spark, database)
     assert "bronze" not in places_of(tmp_path / "lake", PERSON)
     with pytest.raises(UsageError, match="name the rows by their key alone: day = "):

@@ -20,7 +20,7 @@ from tests.kit.changelogs import changes_of
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
-from tidegate.changelog.table import ERASED
+from tidegate.changelog.changelog_table import ERASED
 from tidegate.errors import UsageError
 from tidegate.local.server import Server
 

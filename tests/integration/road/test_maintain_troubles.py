@@ -19,7 +19,7 @@ from tests.integration.road.test_one_tables_trouble import WAYS, Mend, apply_ane
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate.changelog import packing
-from tidegate.changelog.table import changelog
+from tidegate.changelog.changelog_table import changelog
 from tidegate.errors import LakeUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles

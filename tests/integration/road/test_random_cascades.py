@@ -23,7 +23,7 @@ from tests.support import driver
 from tests.support.own_server import own_server_or_skip
 from tests.support.seeds import LONG, VARIABLE, many, seed
 from tests.support.workloads.foreign_keys import ForeignKeyWorkload
-from tidegate.changelog.table import BEGIN, GAP, ROW_OPS, changelog
+from tidegate.changelog.changelog_table import BEGIN, GAP, ROW_OPS, changelog
 from tidegate.local.server import Server
 from tidegate.standing.causes import Cause
 from tidegate.tables import WATERMARK_DATABASE, State, silver_path

@@ -13,7 +13,7 @@ from tests.kit.tidb.replay.command import recorded_tables
 from tests.kit.tidb.road import applied, lake_with, segments_of
 from tests.kit.tidb.server import MISSING, PROGRAM
 from tests.support.driver import killed
-from tidegate.changelog.table import ROW_OPS
+from tidegate.changelog.changelog_table import ROW_OPS
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentKind

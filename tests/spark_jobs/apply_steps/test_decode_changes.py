@@ -21,7 +21,7 @@ from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, 
 from tidegate import limits
 from tidegate.binlog.index.event_index import index_pieces
 from tidegate.binlog.rows.batch import decode_batch
-from tidegate.binlog.rows.plan import make_plan
+from tidegate.binlog.rows.decode_plan import make_plan
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze.index import BronzeIndex, verified
 from tidegate.lake.bronze.table import Bronze

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.apply_steps import write_changelog as step
-from tidegate.changelog.table import Appending, as_rows, changelog, told
+from tidegate.changelog.changelog_table import Appending, as_rows, changelog, told
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 

@@ -17,7 +17,7 @@ from spark_jobs.positional import writer as positional_writer
 from spark_jobs.session.failures import TablesFailed
 from tests.spark_jobs.merge.test_silver_writer import Done, Shop
 from tidegate import tables
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.table.actions import commit_info, lines
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable

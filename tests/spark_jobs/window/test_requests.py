@@ -19,7 +19,7 @@ from tests.support.seeds import many
 from tests.support.steps import publish, to_decode
 from tidegate import tables
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import Entry, LocalStore
 from tidegate.lake import as_published, control, status
 from tidegate.lake.silver_tables import create_silver

@@ -20,7 +20,7 @@ from tests.support.steps import publish
 from tidegate import tables
 from tidegate.delta.checkpoints.write import write as write_checkpoint
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.table.actions import add
 from tidegate.errors import SilverForeign, SilverUnlike
 from tidegate.lake import control

@@ -16,7 +16,7 @@ from tests.support.event_log import Log
 from tests.support.steps import publish, to_waves
 from tests.support.wave_log import Waves, baseline
 from tidegate.snapshot.chunks.spans import Span
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place, Standing
@@ -187,7 +187,7 @@ def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bo
         next_catch_up(app, 0)
         assert app.states["shop.t"].state is State.RELEASED
     assert again.state == "cancelled"
-    (told,) = [one for one in Known.read(log.lake).tables.values() if one.snapshot == "s2"]
+    (told,) = [one for one in KnownEvents.read(log.lake).tables.values() if one.snapshot == "s2"]
     assert "TRUNCATE TABLE shop.t" in told.reason
     assert not told.by_hand, "should it be held again, it is read by itself"
 

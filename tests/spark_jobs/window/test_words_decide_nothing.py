@@ -23,7 +23,7 @@ from tidegate.errors import TidegateError
 from tidegate.remedy import Needs
 from tidegate.snapshot.progress.automatic import waiting
 from tidegate.snapshot.progress.events import SnapshotEvent
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
@@ -73,7 +73,7 @@ def _lived(folder: Path) -> tuple[dict[str, Standing], dict[Any, Any], dict[str,
     log.level()
     app = log.apply()
     standings = {name: replace(standing, reason="") for name, standing in app.states.items()}
-    progress = {key: of.state for key, of in Known.read(log.lake).tables.items()}
+    progress = {key: of.state for key, of in KnownEvents.read(log.lake).tables.items()}
     return standings, progress, waiting(config.load(log.file), log.lake)
 
 

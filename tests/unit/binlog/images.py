@@ -18,7 +18,7 @@ from tidegate.binlog.format.events import EventType
 from tidegate.binlog.index.event_index import index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812
 from tidegate.binlog.rows.batch import decode_images
-from tidegate.binlog.rows.plan import make_plan
+from tidegate.binlog.rows.decode_plan import make_plan
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, Images
 from tidegate.columnar.kernel import layout as L  # noqa: N812

@@ -16,8 +16,8 @@ from tests.kit.decoding import segment_of_file
 from tests.unit.binlog.golden import CASES, versions_of
 from tidegate.binlog.format.table_map import TableMap, parse_table_map
 from tidegate.binlog.index.event_index import index_pieces
+from tidegate.binlog.rows.decode_plan import make_plan
 from tidegate.binlog.rows.heal import HEALED, Mismatch, heal
-from tidegate.binlog.rows.plan import make_plan
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.schema.model.columns import Index, IndexKind, TableVersion
 from tidegate.schema.model.types import canonical

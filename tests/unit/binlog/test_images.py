@@ -26,7 +26,7 @@ from tests.unit.binlog.images import assert_alike
 from tests.unit.binlog.logs import Dress, Table
 from tests.unit.binlog.type_cells import TYPES
 from tidegate.binlog.rows.batch import BareDelete, RowsBatch, decode_batch, decode_images
-from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.decode_plan import Plan, make_plan
 from tidegate.columnar.decoded import Images, RowsError
 from tidegate.columnar.json_document import patched_json_text, read_path
 from tidegate.columnar.kernel import layout as L  # noqa: N812

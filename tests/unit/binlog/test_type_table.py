@@ -9,7 +9,7 @@ from tests.reference.decode import _READERS
 from tidegate.binlog.format.table_map import WireColumn
 from tidegate.binlog.format.wire_types import type_text
 from tidegate.binlog.rows.column_cells import _CELLS, cell_of
-from tidegate.delta.table.types import arrow_type, delta_json
+from tidegate.delta.table.arrow_types import arrow_type, delta_json
 from tidegate.errors import UnsupportedValue
 from tidegate.log_files.as_json.column import _WRITERS
 from tidegate.schema.ddl.reader import read

@@ -10,7 +10,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both, segment, version
 from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.format.events import EventType
-from tidegate.binlog.rows.plan import make_plan
+from tidegate.binlog.rows.decode_plan import make_plan
 from tidegate.columnar.column_compression import inflate
 from tidegate.errors import DecodeError, SchemaMismatch
 from tidegate.schema.model.columns import Column

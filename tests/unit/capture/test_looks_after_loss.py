@@ -14,7 +14,7 @@ from tidegate.cli.main import app
 from tidegate.errors import LakeRefused
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, Kind, Paper
+from tidegate.lake.unfinished import FOLDER, FolderKind, Paper
 
 
 def test_an_accepted_loss_is_no_damage_of_the_value_log(tmp_path: Path) -> None:
@@ -42,6 +42,6 @@ def test_a_lake_that_was_moved_away_is_none_to_write_to(tmp_path: Path) -> None:
     """`check` said that it can be written, and every other command refused."""
     lake = LakeFiles(str(tmp_path))
     check_writable(lake)
-    Paper(Kind.MOVED, "p", "/elsewhere").write(lake.store(FOLDER))
+    Paper(FolderKind.MOVED, "p", "/elsewhere").write(lake.store(FOLDER))
     with pytest.raises(LakeRefused, match="was moved to /elsewhere"):
         check_writable(LakeFiles(str(tmp_path)))

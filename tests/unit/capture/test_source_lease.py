@@ -11,7 +11,7 @@ from tidegate.capture.source_lease import SourceLease
 from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, Kind, Paper
+from tidegate.lake.unfinished import FOLDER, FolderKind, Paper
 
 
 def test_a_lake_that_was_moved_while_capture_slept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +19,7 @@ def test_a_lake_that_was_moved_while_capture_slept(tmp_path: Path, monkeypatch: 
     with SourceLease(lake, "one", threading.Event()) as lease:
         lease.take()
         lease.check()
-        Paper(Kind.MOVED, "shop", "/elsewhere").write(lake.store(FOLDER))
+        Paper(FolderKind.MOVED, "shop", "/elsewhere").write(lake.store(FOLDER))
         lease.check()  # it holds the lease, so nobody moved anything: no look at the lake for each landing
 
         def slept(_: Lease) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cascades.follow import Cascades, Logged, Row, last_changes
+from tidegate.cascades.follow import CascadedRows, Logged, Row, last_changes
 from tidegate.cascades.rules import Rule, rules_of
 from tidegate.cascades.values import Doubt, Likeness, likeness
 from tidegate.schema.model.columns import Column, TableVersion
@@ -91,7 +91,7 @@ def test_it_is_what_a_server_does_row_by_row(
         order = (number + 1, 1, number)
         changes.append(Logged(order, table, before and _row(before), after and _row(after)))
 
-    world = Cascades(KEYS, dict.fromkeys(KEYS, 0), rules, ROOM)
+    world = CascadedRows(KEYS, dict.fromkeys(KEYS, 0), rules, ROOM)
     for table, rows in base.items():
         for cells in rows.values():
             world.put(table, _row(cells))
@@ -117,7 +117,7 @@ def test_it_is_what_a_server_does_row_by_row(
 
 
 def test_sessions_without_checks_and_values_that_stay_do_nothing() -> None:
-    world = Cascades({C: ("id",)}, {C: 0}, [_rule(C, P, "p", "CASCADE", "CASCADE")], ROOM)
+    world = CascadedRows({C: ("id",)}, {C: 0}, [_rule(C, P, "p", "CASCADE", "CASCADE")], ROOM)
     world.put(C, _row({"id": 1, "p": 7, "c": None}))
     world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None, checked=False))
     world.follow(Logged((2, 1, 1), P, _row({"id": 7, "n": 1}), _row({"id": 7, "n": 2})))
@@ -126,16 +126,18 @@ def test_sessions_without_checks_and_values_that_stay_do_nothing() -> None:
 
 def test_what_hangs_on_rows_that_are_not_seen_is_in_doubt() -> None:
     rules = [_rule(C, P, "p", "CASCADE", ""), _rule(G, C, "c", "CASCADE", "")]
-    world = Cascades({G: ("id",)}, {G: 0}, rules, ROOM)
+    world = CascadedRows({G: ("id",)}, {G: 0}, rules, ROOM)
     with pytest.raises(Doubt, match=r"d\.c isn't known here") as caught:
         world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
     assert caught.value.table == G
-    assert Cascades({C: ("id",)}, {C: 5}, rules[:1], ROOM).follow(Logged((1, 1, 1), P, _row({"id": 7}), None)) is None
+    assert (
+        CascadedRows({C: ("id",)}, {C: 5}, rules[:1], ROOM).follow(Logged((1, 1, 1), P, _row({"id": 7}), None)) is None
+    )
 
 
 def test_what_hangs_by_way_of_others_on_rows_that_are_not_seen_is_in_doubt() -> None:
     rules = [_rule(C, P, "p", "CASCADE", ""), _rule(G, C, "c", "CASCADE", ""), _rule(H, G, "g", "SET NULL", "")]
-    world = Cascades({H: ("id",)}, {H: 0}, rules, ROOM)
+    world = CascadedRows({H: ("id",)}, {H: 0}, rules, ROOM)
     with pytest.raises(Doubt, match=r"d\.g isn't known here") as caught:
         world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
     assert caught.value.table == H
@@ -145,7 +147,7 @@ def test_a_tree_whose_rows_may_lack_is_in_doubt_up_to_there() -> None:
     """Between a row that goes and those below it one may lack that went unseen before it was read."""
     rules = [_rule(C, C, "p", "CASCADE", "")]
     for unsure, told in ((9, True), (4, False)):
-        world = Cascades({C: ("id",)}, {C: 0}, rules, ROOM, {C: unsure})
+        world = CascadedRows({C: ("id",)}, {C: 0}, rules, ROOM, {C: unsure})
         for number, up in ((5, 9), (1, 5)):
             world.put(C, _row({"id": number, "p": up}))
         change = Logged((5, 1, 1), C, _row({"id": 9, "p": None}), None)
@@ -160,25 +162,25 @@ def test_a_tree_whose_rows_may_lack_is_in_doubt_up_to_there() -> None:
 def test_what_hangs_on_columns_that_stay_is_not_in_doubt() -> None:
     rules = [_rule(C, P, "p", "SET NULL", "CASCADE"), _rule(G, C, "c", "CASCADE", "CASCADE")]
     for begins, unsure in (({G: 0}, {}), ({C: 0, G: 0}, {C: 9})):
-        world = Cascades(dict.fromkeys(begins, ("id",)), begins, rules, ROOM, unsure)
+        world = CascadedRows(dict.fromkeys(begins, ("id",)), begins, rules, ROOM, unsure)
         world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
         world.follow(Logged((2, 1, 1), P, _row({"id": 8}), _row({"id": 9})))
         assert world.effects == []
 
 
 def test_more_rows_than_there_is_room_for_are_in_doubt() -> None:
-    world = Cascades(KEYS, dict.fromkeys(KEYS, 0), [_rule(C, P, "p", "CASCADE", "")], 2)
+    world = CascadedRows(KEYS, dict.fromkeys(KEYS, 0), [_rule(C, P, "p", "CASCADE", "")], 2)
     for number in range(3):
         world.put(C, _row({"id": number, "p": 7}))
     with pytest.raises(Doubt, match="more rows"):
         world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
 
 
-def _two_to_one() -> Cascades:
+def _two_to_one() -> CascadedRows:
     """Parents 1, 2, 3 have children 10, 20, 30; 1 goes, and the others move down: a chunk that was read then has
     20 -> 1 and 30 -> 2, at its low mark.
     """
-    world = Cascades({C: ("id",)}, {C: 99}, [_rule(C, P, "p", "CASCADE", "CASCADE")], ROOM, {C: 1000})
+    world = CascadedRows({C: ("id",)}, {C: 99}, [_rule(C, P, "p", "CASCADE", "CASCADE")], ROOM, {C: 1000})
     world.follow(Logged((100, 0, 0), C, None, _row({"id": 20, "p": 1}), checked=False))
     world.follow(Logged((100, 0, 1), C, None, _row({"id": 30, "p": 2}), checked=False))
     return world
@@ -206,7 +208,7 @@ def test_values_that_are_left_or_given_below_a_chunk_are_followed() -> None:
 
 def test_another_key_of_the_same_columns_counts_as_well() -> None:
     rules = [_rule(C, P, "p", "CASCADE", ""), replace(_rule(C, G, "p", "", "CASCADE"), id="d/other")]
-    world = Cascades({C: ("id",)}, {C: 99}, rules, ROOM, {C: 1000})
+    world = CascadedRows({C: ("id",)}, {C: 99}, rules, ROOM, {C: 1000})
     world.follow(Logged((110, 5, 1), P, _row({"id": 1}), None))
     with pytest.raises(Doubt, match="lost a value and had it again"):
         world.follow(Logged((120, 5, 2), G, _row({"id": 2}), _row({"id": 1})))
@@ -215,7 +217,7 @@ def test_another_key_of_the_same_columns_counts_as_well() -> None:
 def test_what_hangs_on_a_table_that_a_snapshot_fills_is_in_doubt() -> None:
     """A row of it that went before it was read has rows below it elsewhere."""
     rules = [_rule(C, P, "p", "CASCADE", ""), _rule(G, C, "c", "CASCADE", "")]
-    world = Cascades({C: ("id",), G: ("id",)}, {C: 99, G: 99}, rules, ROOM, {C: 1000})
+    world = CascadedRows({C: ("id",), G: ("id",)}, {C: 99, G: 99}, rules, ROOM, {C: 1000})
     world.put(G, _row({"id": 5, "c": 10}))
     with pytest.raises(Doubt, match="hangs on it") as caught:
         world.follow(Logged((110, 5, 1), P, _row({"id": 1}), None))

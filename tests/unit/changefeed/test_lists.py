@@ -13,10 +13,11 @@ from obstore.store import LocalStore, MemoryStore
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
 from tests.support.seeds import share
 from tests.unit.changefeed.test_reader import source, whatever_is_written_again
-from tidegate.changefeed import lists, storage
+from tidegate.changefeed import lists
+from tidegate.changefeed import storage_path as storage
 from tidegate.changefeed.examination import _lists_line
 from tidegate.changefeed.folders import Folders
-from tidegate.changefeed.storage import Storage
+from tidegate.changefeed.storage_path import Storage
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Csv, Protocol
 from tidegate.errors import SourceRefused

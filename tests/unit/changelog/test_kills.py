@@ -15,7 +15,7 @@ import pytest
 from spark_jobs.maintain_steps.keep_changelogs import keep_changelogs
 from tests.support.forks import exit_code
 from tests.unit.changelog.test_table import ORDERS, append, maintenance, publish, stamp, stamps_of
-from tidegate.changelog.reading import Place, changes_after
+from tidegate.changelog.reading import ChangePlace, changes_after
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
@@ -59,7 +59,7 @@ def test_maintain_killed_anywhere_leaves_what_readers_need_and_the_next_run_ends
     assert exit_code(maintains, lake.root, point) == -signal.SIGKILL
 
     def check() -> None:
-        reader = Place(stamp(OLD[-1]), "one", -1, 0)
+        reader = ChangePlace(stamp(OLD[-1]), "one", -1, 0)
         rows = [at for piece in changes_after(lake, ORDERS, reader, stamp(0)) for at in piece["commit_ts"].to_pylist()]
         assert rows == young
         assert set(stamps_of(lake)) >= {stamp(OLD[-1]), *young}
@@ -99,7 +99,7 @@ def test_a_group_killed_anywhere_has_every_change_and_again_only_what_was_not_sa
 def keeps(root: str, out: str, killed_at: int) -> None:
     """Who keeps the place in one step with what it makes of a batch, and begins there."""
     kept = json.loads(Path(out).read_text()) if Path(out).exists() else {"place": None, "seen": []}
-    after = Place(*kept["place"]) if kept["place"] else Place()
+    after = ChangePlace(*kept["place"]) if kept["place"] else ChangePlace()
 
     def write(batch: Batch) -> None:
         seen = kept["seen"] + batch.rows["commit_ts"].to_pylist()

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from tests.support.seeds import seed
+from tidegate.changelog import changelog_table as table
 from tidegate.changelog import merged as merging
-from tidegate.changelog import packing, table
+from tidegate.changelog import packing
+from tidegate.changelog.changelog_table import PLACE, Appending, as_rows, changelog, told
 from tidegate.changelog.merged import CommitRange, merged, placed
 from tidegate.changelog.packing import pack_in_order
-from tidegate.changelog.reading import Place, changes_after
-from tidegate.changelog.table import PLACE, Appending, as_rows, changelog, told
+from tidegate.changelog.reading import ChangePlace, changes_after
 from tidegate.delta.exchange import exchange
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake import control
@@ -57,9 +58,9 @@ def test_whatever_overlaps_comes_in_order_and_is_packed_in_order(
         files[chance.randrange(24)].append(one)
     in_files(lake, files)
     wanted = sorted(tuple(one[name] for name in PLACE) for one in rows)
-    assert places(list(changes_after(lake, TABLE, Place(), NEVER))) == wanted
+    assert places(list(changes_after(lake, TABLE, ChangePlace(), NEVER))) == wanted
     at = chance.randrange(len(wanted))
-    assert places(list(changes_after(lake, TABLE, Place(*wanted[at]), 45))) == [
+    assert places(list(changes_after(lake, TABLE, ChangePlace(*wanted[at]), 45))) == [
         one for one in wanted[at + 1 :] if one[0] <= 45
     ]
 
@@ -69,7 +70,7 @@ def test_whatever_overlaps_comes_in_order_and_is_packed_in_order(
     assert found is not None
     pack_in_order(lake, TABLE, found)
     assert len(state_of(lake)) < 24
-    assert places(list(changes_after(lake, TABLE, Place(), NEVER))) == wanted
+    assert places(list(changes_after(lake, TABLE, ChangePlace(), NEVER))) == wanted
     assert sum(file.rows or 0 for file in state_of(lake)) == len(rows)
     for file in state_of(lake):
         assert file.bounds("commit_ts") is not None
@@ -82,7 +83,7 @@ def test_row_groups_of_one_commit_that_another_writer_has_put_in_any_order_come_
     rows = [row(7, "a", 1, ordinal) for ordinal in (*range(200, 300), *range(100, 200))]
     packed = write_file(lake, TABLE, pa.Table.from_pylist(rows, schema=table.SCHEMA), group_rows=50)
     exchange(lake.log(TABLE.path), [], [packed], operation="OPTIMIZE")
-    assert places(list(changes_after(lake, TABLE, Place(7), NEVER))) == [
+    assert places(list(changes_after(lake, TABLE, ChangePlace(7), NEVER))) == [
         (7, "a", 1, ordinal) for ordinal in (0, *range(100, 300))
     ]
 
@@ -118,7 +119,7 @@ def test_a_slow_reader_goes_on_in_what_its_files_were_packed_into(tmp_path: Path
         appending = Appending(lake, TABLE, "a")
         appending.add(as_rows([told("insert", ("a", "shop", "orders"), window)]))
         appending.commit(window)
-    reader = changes_after(lake, TABLE, Place(), NEVER)
+    reader = changes_after(lake, TABLE, ChangePlace(), NEVER)
     seen = places([next(reader)])
     found = control.load(lake, TABLE)
     assert found is not None

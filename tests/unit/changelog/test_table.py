@@ -11,8 +11,8 @@ from spark_jobs.maintain_steps.keep_changelogs import keep_changelogs
 from spark_jobs.maintenance import Maintenance
 from tests.kit.spark import no_spark
 from tidegate import config, tables
-from tidegate.changelog.reading import Place, changes_after
-from tidegate.changelog.table import PLACE, Appending, app_id, as_rows, changelog, changelogs, told
+from tidegate.changelog.changelog_table import PLACE, Appending, app_id, as_rows, changelog, changelogs, told
+from tidegate.changelog.reading import ChangePlace, changes_after
 from tidegate.commit_ts import compose
 from tidegate.delta.log import Change
 from tidegate.errors import Overtaken
@@ -117,7 +117,7 @@ def test_a_large_old_file_among_packed_ones_stays_as_long_as_they_do(tmp_path: P
     pack(lake, ORDERS, found, smaller_bytes=max(file.size for file in found.files))
     append(lake, stamp(10), stamp(10))
     publish(lake)
-    reader = Place(stamp(50), "one", -1, 0)
+    reader = ChangePlace(stamp(50), "one", -1, 0)
     before = sum(rows.num_rows for rows in changes_after(lake, ORDERS, reader, stamp(0)))
     assert before == 2003
     keep_changelogs(maintenance(lake))

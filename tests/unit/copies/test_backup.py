@@ -15,11 +15,12 @@ from tests.unit.copies.lakes import CUTS_ID, FakeLake, backup, restore
 from tidegate import tables
 from tidegate.capture.owing import Owing
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.copies import place, table
+from tidegate.copies import copied_table as table
+from tidegate.copies import place
 from tidegate.copies.backup import Backup
 from tidegate.copies.restore import Restore
 from tidegate.delta.log import Change
-from tidegate.delta.names import LAST_CHECKPOINT, checkpoint_name
+from tidegate.delta.object_names import LAST_CHECKPOINT, checkpoint_name
 from tidegate.delta.table.actions import add
 from tidegate.errors import LakeRefused, StrayValueLog, UsageError
 from tidegate.lake.unfinished import FOLDER, NAME

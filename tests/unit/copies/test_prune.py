@@ -12,10 +12,10 @@ from tests.kit.s3 import S3
 from tests.unit.copies.lakes import FakeLake, restore
 from tidegate.copies import prune
 from tidegate.copies.backup import Backup
-from tidegate.copies.manifest import Manifest
+from tidegate.copies.manifest import CopyManifest
 from tidegate.copies.prune import Prune
 from tidegate.delta.checkpoints import write as checkpoint_write
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.errors import LakeUnavailable, Overtaken
 
 TABLE = "silver/d/a"
@@ -31,12 +31,12 @@ def again(tmp_path: Path) -> FakeLake:
     return FakeLake(tmp_path / "again")
 
 
-def copied(lake: FakeLake, target: FakeLake) -> Manifest:
+def copied(lake: FakeLake, target: FakeLake) -> CopyManifest:
     return Backup("shop", lake.files, target.files, [].append).run()
 
 
 def pruned(
-    lake: FakeLake, target: FakeLake, made: Manifest, held: Callable[[], None] = lambda: None, *, dry: bool = False
+    lake: FakeLake, target: FakeLake, made: CopyManifest, held: Callable[[], None] = lambda: None, *, dry: bool = False
 ) -> Prune:
     work = Prune(lake.files, target.files, [].append, held, dry)
     work.run(made)
@@ -54,7 +54,7 @@ def checkpointed(lake: FakeLake, path: str) -> int:
     return version
 
 
-def grown(lake: FakeLake, target: FakeLake) -> Manifest:
+def grown(lake: FakeLake, target: FakeLake) -> CopyManifest:
     """The lake has lost a data file that it replaced and the log before a checkpoint; the backup has them."""
     copied(lake, target)
     lake.drop(TABLE, next(iter(lake.versions()[TABLE][1])))

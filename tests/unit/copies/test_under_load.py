@@ -12,9 +12,10 @@ import pytest
 
 from tests.unit.copies.lakes import CUTS_ID, ONE, FakeLake, backup, restore
 from tidegate import tables
-from tidegate.copies import place, table
+from tidegate.copies import copied_table as table
+from tidegate.copies import place
 from tidegate.copies.backup import Backup
-from tidegate.copies.table import TableCopy
+from tidegate.copies.copied_table import TableCopy
 from tidegate.delta.stores.store import LocalStore
 
 TABLES = [f"silver/d/t{number}" for number in range(12)]

@@ -7,7 +7,7 @@ import pytest
 from tests.support.memory_store import MemoryStore
 from tests.unit.delta.test_log import SCHEMA, appended, file, made, paths
 from tidegate.delta.log import Change
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.table.actions import lines, metadata, moved, protocol
 from tidegate.errors import DeltaUnsupported
 

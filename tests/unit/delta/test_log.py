@@ -16,7 +16,7 @@ from tidegate.delta import log as log_module
 from tidegate.delta.commit_file import read_commits
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.properties import set_properties
 from tidegate.delta.stores.store import Entry
 from tidegate.delta.table.actions import add, clustering, commit_info, domain, lines, metadata, moved, parsed, protocol

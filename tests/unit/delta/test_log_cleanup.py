@@ -18,7 +18,7 @@ from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.cleaning import log_cleanup
 from tidegate.delta.cleaning.log_cleanup import clean_up
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LAST_CHECKPOINT, checkpoint_name, commit_name, commit_version
+from tidegate.delta.object_names import LAST_CHECKPOINT, checkpoint_name, commit_name, commit_version
 from tidegate.errors import DeltaUnsupported, LakeRefused
 
 MIDNIGHT_MS = 20_000 * DAY_MS

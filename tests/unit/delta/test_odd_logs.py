@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.support.memory_store import MemoryStore
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import LocalStore
 from tidegate.delta.table.actions import info_of, made_by_us
 from tidegate.errors import LakeRefused

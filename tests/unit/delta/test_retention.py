@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.delta.table.retention import interval_us, log_ms, tombstones_ms, transactions_ms
+from tidegate.delta.table.log_retention import interval_us, log_ms, tombstones_ms, transactions_ms
 from tidegate.errors import DeltaUnsupported
 
 SECOND, DAY = 1_000_000, 86_400_000_000

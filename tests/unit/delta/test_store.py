@@ -16,7 +16,7 @@ import pytest
 
 from tests.kit.s3 import S3, moto
 from tests.support.seeds import many
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores import object_store
 from tidegate.delta.stores import store as module
 from tidegate.delta.stores.object_store import ObjectStore

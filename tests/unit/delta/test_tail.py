@@ -8,7 +8,7 @@ import sys
 
 from tests.support.memory_store import MemoryStore
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import Entry
 from tidegate.delta.table.state import NO_TABLE
 from tidegate.delta.tail import LogTail

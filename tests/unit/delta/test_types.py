@@ -9,7 +9,7 @@ import pytest
 from deltalake import Schema
 
 from tidegate import tables
-from tidegate.delta.table.types import arrow_schema, delta_schema
+from tidegate.delta.table.arrow_types import arrow_schema, delta_schema
 from tidegate.errors import UnsupportedValue
 
 

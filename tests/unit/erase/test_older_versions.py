@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.erase.older_versions import OlderVersions
 from tidegate.lake.files import LakeFiles
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.support.memory_store import MemoryStore
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import Entry
 from tidegate.lake.as_published import is_quiet, own_ts, said_by
 from tidegate.lake.others_changes import changes_by_others

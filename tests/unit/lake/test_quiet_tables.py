@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.s3 import BUCKET, S3, moto
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.object_store import ObjectStore
 from tidegate.delta.stores.store import Entry, log_store
 from tidegate.lake.as_published import is_quiet

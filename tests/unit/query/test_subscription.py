@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from tests.demo.test_cli import PIPELINE
 from tests.support.command import tidegate
 from tidegate import tables
-from tidegate.changelog.reading import Place
-from tidegate.changelog.table import Appending, app_id, as_rows, changelog, told
+from tidegate.changelog.changelog_table import Appending, app_id, as_rows, changelog, told
+from tidegate.changelog.reading import ChangePlace
 from tidegate.commit_ts import compose
 from tidegate.errors import ChangesMissing, Overtaken, QueryRefused, UsageError
 from tidegate.home import EXIT_ERROR
@@ -82,7 +82,7 @@ def test_changes_come_in_order_up_to_the_published_cut(changes: Changes) -> None
     assert changes.read() == [0, 1, 11, 12]
     changes.publish(30)
     assert changes.read() == [0, 1, 11, 12, 25, 26]
-    assert changes.read(after=Place.behind(changes.stamp(11))) == [12, 25, 26]
+    assert changes.read(after=ChangePlace.behind(changes.stamp(11))) == [12, 25, 26]
 
 
 def test_each_group_goes_on_where_it_was_whatever_is_packed_meanwhile(changes: Changes) -> None:
@@ -92,8 +92,8 @@ def test_each_group_goes_on_where_it_was_whatever_is_packed_meanwhile(changes: C
     pack(changes.lake, TABLE, state, smaller_bytes=1 << 30)
     assert changes.read(group="a") == [25, 26]
     assert changes.read(group="a") == []
-    assert changes.read(group="b", after=Place.behind(changes.stamp(12))) == [25, 26]
-    assert changes.read(group="a", after=Place.behind(changes.stamp(11))) == [12, 25, 26]
+    assert changes.read(group="b", after=ChangePlace.behind(changes.stamp(12))) == [25, 26]
+    assert changes.read(group="a", after=ChangePlace.behind(changes.stamp(11))) == [12, 25, 26]
 
 
 def test_a_groups_place_is_its_last_one_also_where_a_clock_is_behind(changes: Changes) -> None:
@@ -106,7 +106,7 @@ def test_a_groups_place_is_its_last_one_also_where_a_clock_is_behind(changes: Ch
     rewrite(changes.lake, SUBSCRIPTIONS, lambda rows: last_of(rows, SUBSCRIPTIONS.key[:2], SUBSCRIPTIONS.key[2:]))
     changes.publish(30)
     assert changes.read(group="a") == [25, 26]
-    assert changes.read(group="a", after=Place.behind(changes.stamp(12))) == [25, 26]
+    assert changes.read(group="a", after=ChangePlace.behind(changes.stamp(12))) == [25, 26]
 
 
 def test_what_a_function_failed_on_comes_again(changes: Changes) -> None:
@@ -152,12 +152,12 @@ def test_a_gap_ends_a_reader_that_does_not_say_otherwise(changes: Changes) -> No
 
 def test_a_reader_from_before_the_changelog_or_from_what_it_lost_is_told(changes: Changes, tmp_path: Path) -> None:
     with pytest.raises(ChangesMissing, match="begin it"):
-        changes.read(after=Place.behind(changes.stamp(-5)))
+        changes.read(after=ChangePlace.behind(changes.stamp(-5)))
     drop_files(changes.lake, TABLE, "commit_ts", changes.stamp(5))
     with pytest.raises(ChangesMissing, match="have left the changelog"):
         changes.read()
     assert changes.read(over_gaps=True) == [11, 12]
-    assert changes.read(after=Place.behind(changes.stamp(11))) == [12]
+    assert changes.read(after=ChangePlace.behind(changes.stamp(11))) == [12]
     with pytest.raises(UsageError, match="has no changelog"):
         Subscription(changes.lake, "shop.other")
 
@@ -165,7 +165,7 @@ def test_a_reader_from_before_the_changelog_or_from_what_it_lost_is_told(changes
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_is_what_its_tool_writes(changes: Changes, form: str) -> None:
     changes.publish(30)
-    rows = next(Subscription(changes.lake, NAME, Options(after=Place.behind(changes.stamp(11)))).batches()).rows
+    rows = next(Subscription(changes.lake, NAME, Options(after=ChangePlace.behind(changes.stamp(11)))).batches()).rows
     update, *_ = (json.loads(line) for line in lines(rows, form))
     whole = {"before": {"id": 1, "v": "a"}, "after": {"id": 1, "v": "b"}}
     at_ms = int(BEGIN.timestamp() * 1000) + 12

@@ -18,7 +18,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, progress
 from tidegate.snapshot.progress.requests import Told
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.table_names import Physical
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -92,13 +92,13 @@ def test_a_source_is_busy_until_its_reader_says_otherwise_or_has_read_a_wave(tmp
 def test_ones_own_events_are_not_read_back(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     said(lake, event(EventKind.REQUESTED, 0))
-    known = Known.read(lake)
+    known = KnownEvents.read(lake)
     known.record(control.ControlTables(lake), [event(EventKind.OPENED, 1, low_ts=5, token="a")])
     said(lake, event(EventKind.WAVE, 2, wave=1, token="a", rows=3))
     known.record(control.ControlTables(lake), [event(EventKind.APPLIED, 3, wave=1, token="a", low_ts=5)])
     pack(lake)
     known.look()
-    assert known.tables == Known.read(lake).tables
+    assert known.tables == KnownEvents.read(lake).tables
     assert known.tables["s1", "s", "d", "t"].rows == 3
 
 
@@ -133,7 +133,7 @@ def test_what_is_carried_forward_is_what_all_events_say(drawn: list[tuple[EventK
         event(kind, at, table, snapshot, token=f"k{at // 2}", low_ts=at, high_ts=at)
         for at, (kind, table, snapshot, _) in enumerate(drawn)
     ]
-    known, batch = Known(), list[SnapshotEvent]()
+    known, batch = KnownEvents(), list[SnapshotEvent]()
     for one, (*_, waits) in zip(told, drawn, strict=True):
         batch.append(one)
         if not waits:

@@ -16,7 +16,7 @@ from tidegate.lake.bronze.retention import floors
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
-from tidegate.snapshot.progress.standing import Known, under_way
+from tidegate.snapshot.progress.standing import KnownEvents, under_way
 from tidegate.table_names import Physical
 
 T = Physical("s", "d", "t")
@@ -42,7 +42,7 @@ def event(kind: EventKind, seconds: int, table: str = "t", snapshot: str = "s1",
 def test_a_table_lacks_rows_from_its_beginning_until_its_snapshot_is_done(
     later: list[SnapshotEvent], lacks: bool
 ) -> None:
-    known = Known.of([event(EventKind.OPENED, 1, low_ts=5, token="a"), *later])
+    known = KnownEvents.of([event(EventKind.OPENED, 1, low_ts=5, token="a"), *later])
     assert (known.filled(T) is not None) is lacks
     assert known.opened("s1", T) is not None
     assert known.low_ts("s", "a") is None, "it isn't the wave that it names"
@@ -64,9 +64,9 @@ def test_an_earlier_snapshots_end_isnt_that_of_a_later_one_by_any_clock(ahead_se
         event(EventKind.APPLIED, 6, snapshot="s2", low_ts=9, high_ts=10, token="b"),
         *([event(EventKind.DONE, 7, snapshot="s2")] if second_done else []),
     ]
-    going_on = Known.of(first)
+    going_on = KnownEvents.of(first)
     going_on.take_in(second)
-    for known in (going_on, Known.of(first + second)):
+    for known in (going_on, KnownEvents.of(first + second)):
         lacks = known.filled(T)
         assert (lacks.snapshot if lacks else "") == ("" if second_done else "s2")
 

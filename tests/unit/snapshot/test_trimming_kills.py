@@ -18,7 +18,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
 from tidegate.snapshot.progress.requests import Told
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 
 OLDEST = BEGAN + timedelta(seconds=60)
 ENDS = {"done": EventKind.DONE, "failed": EventKind.FAILED, "cancelled": EventKind.CANCELLED, "open": None}
@@ -39,7 +39,7 @@ def test_killed_anywhere_it_says_what_it_must_and_the_next_run_ends_it(tmp_path:
     said(lake, *of_one_table("young", 80, EventKind.DONE))
     follower = Told(lake, "p")
     before = {one.table: one for one in follower.tables()}
-    standing, rows = Known.read(lake), control.read(lake, tables.SNAPSHOTS).num_rows
+    standing, rows = KnownEvents.read(lake), control.read(lake, tables.SNAPSHOTS).num_rows
 
     def check() -> None:
         for told in (follower, Told(lake, "p")):
@@ -48,7 +48,7 @@ def test_killed_anywhere_it_says_what_it_must_and_the_next_run_ends_it(tmp_path:
                 name: answers(one) for name, one in before.items()
             }
             assert found["open"] == before["open"], "of what isn't over nothing goes"
-        now = Known.read(lake)
+        now = KnownEvents.read(lake)
         assert (now.going.keys() - {("s3", "s", "d", "beside")}) == standing.going.keys()
         assert now.began_empty == standing.began_empty
         for key in standing.tables:

@@ -11,7 +11,7 @@ import pytest
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress import requests, turns
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.table_names import Physical
 
 TABLE = Physical("s", "d", "t")
@@ -60,7 +60,7 @@ def test_a_pause_ends_by_a_resume_and_comes_again_whatever_the_clock_says(whole:
 def test_the_next_time_of_a_snapshot_is_behind_all_that_is_known_of_it(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     snapshot = requests.request(lake, "p", [TABLE])
-    known, told = Known.read(lake), requests.Told(lake, "p")
+    known, told = KnownEvents.read(lake), requests.Told(lake, "p")
     (requested,) = requests.events_of(lake, "p")
     assert requested.recorded_at < known.next_at(snapshot) == told.next_at(snapshot)
     told.said([requested.__class__(snapshot, "p", "s", EventKind.RANGES, told.next_at(snapshot), "d", "t")])

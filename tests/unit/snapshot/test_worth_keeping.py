@@ -20,7 +20,7 @@ from tidegate.snapshot.chunks.spans import WHOLE, Span
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.orphans import _Judge
-from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.snapshot.progress.worth_keeping import worth_keeping
 
 SPANS = (Span(None, ("5",)), Span(("5",), None))
@@ -82,7 +82,7 @@ def test_all_answers_are_what_they_were(
     if whole is not None and whole[1] in (EventKind.PAUSED, EventKind.RESUMED, EventKind.CANCELLED):
         told.append(event(whole[1], whole[0], "", "s1"))
     after = kept(told, seconds)
-    before, now = Known.of(told), Known.of(after)
+    before, now = KnownEvents.of(told), KnownEvents.of(after)
     assert before.going == now.going, "of what isn't over nothing goes"
     assert {key: answers(of) for key, of in before.tables.items()} == {
         key: answers(of) for key, of in now.tables.items()
@@ -120,7 +120,7 @@ def test_it_takes_most_of_the_bytes_of_what_is_over_and_followers_are_told(tmp_p
     assert control.read(lake, tables.SNAPSHOTS).nbytes < rows.nbytes / 3
     anew, events = log.look()
     assert (anew, len(events)) == (True, found[1])
-    (left,) = Known.read(lake).going.values()
+    (left,) = KnownEvents.read(lake).going.values()
     assert (left.table, left.left, left.ended_at) == ("t0", (), HERE)
     assert left.rows == 5
     assert WHOLE not in left.left

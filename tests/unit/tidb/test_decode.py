@@ -22,7 +22,7 @@ from tidegate.segments.result import CommitSpan, Known
 from tidegate.tidb.codec.protobuf import bytes_field, number_field, written_varint
 from tidegate.tidb.jobs import INTEGERS, UNSIGNED, Job, TableInfo, Tp
 from tidegate.tidb.records.payload import BinlogType, Mutation, binlog_of
-from tidegate.tidb.rows import images
+from tidegate.tidb.rows import row_images as images
 from tidegate.tidb.rows.decode import Pieces, decode_in_pieces
 from tidegate.tidb.values.cells import Moment, packed
 

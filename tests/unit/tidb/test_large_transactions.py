@@ -19,7 +19,7 @@ from tidegate.tidb.records.payload import BinlogType, Mutation
 from tidegate.tidb.rows import decode
 from tidegate.tidb.rows.by_row import decode_by_row
 from tidegate.tidb.rows.decode import decode_in_pieces
-from tidegate.tidb.rows.images import row_images
+from tidegate.tidb.rows.row_images import row_images
 from tidegate.tidb.rows.walk import walk_of
 
 INFO = table([Col(Tp.LONGLONG), Col(Tp.VARCHAR, length=40, charset="utf8mb4"), Col(Tp.LONG)], [0], Rows.BY_NUMBER)

@@ -18,8 +18,8 @@ from tidegate.upsert.files.statistics import statistics
 from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.probe_table import KeyTable
 from tidegate.upsert.keys.resolve import resolve
-from tidegate.upsert.keys.table import KeyTable
 
 
 def table_of(keys: pa.Table) -> KeyTable:

@@ -28,7 +28,7 @@ from tidegate.upsert.keys.file_index import bytes_of, index_of, indexed
 from tidegate.upsert.keys.hash import SEED, compares_exactly, key_hashes
 from tidegate.upsert.keys.key_indexes import KeyIndexes
 from tidegate.upsert.keys.probe_file import Earlier, probe_file
-from tidegate.upsert.keys.table import KeyTable
+from tidegate.upsert.keys.probe_table import KeyTable
 
 
 class Clock:

@@ -17,12 +17,12 @@ from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
-from tidegate.upsert.keys import columns as key_columns
+from tidegate.upsert.keys import key_columns
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.keys.hash import SEED, key_hashes, leads
 from tidegate.upsert.keys.probe_file import Hits, probe_file
+from tidegate.upsert.keys.probe_table import KeyTable
 from tidegate.upsert.keys.resolve import resolve
-from tidegate.upsert.keys.table import KeyTable
 
 TABLE = "silver/t"
 

@@ -18,8 +18,8 @@ from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.file import DELETED, KeyFile, read_keys, write_keys
 from tidegate.upsert.keys.hash import SEED, Cells, Seed, key_hashes, leads
+from tidegate.upsert.keys.probe_table import KeyTable
 from tidegate.upsert.keys.resolve import resolve
-from tidegate.upsert.keys.table import KeyTable
 
 KEY = pa.schema([("region", pa.string()), ("id", pa.int64())])
 # Each: region, id, commit_ts, seq, ordinal, whether it deletes.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.delta.table.live_file import LiveFile
-from tidegate.upsert.upkeep import (
+from tidegate.upsert.worth_rewriting import (
     DEAD_BYTES_MIN,
     DEAD_SHARE_MAX,
     FIRST_TIER_BYTES,

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from tidegate import tables
 from tidegate.binlog.kernel.partial_rows import count_partial_images, decode_partial_rows
 from tidegate.binlog.kernel.rows import count_images, decode_rows
-from tidegate.binlog.rows.plan import Plan
+from tidegate.binlog.rows.decode_plan import Plan
 from tidegate.columnar.arena import Words, lay_out, moved_out
 from tidegate.columnar.column_plan import VARIABLE
 from tidegate.columnar.dates import date_text, refused_date

@@ -16,7 +16,7 @@ from typing import Final
 
 from tidegate.binlog.format.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.binlog.format.wire_types import type_text
-from tidegate.binlog.rows.plan import agrees, make_plan, stands_for_primary
+from tidegate.binlog.rows.decode_plan import agrees, make_plan, stands_for_primary
 from tidegate.binlog.rows.versioned import hidden_columns
 from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue
 from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion

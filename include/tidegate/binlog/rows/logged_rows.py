@@ -18,7 +18,7 @@ from tidegate import tables
 from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.rows.batch import decode_images
-from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.decode_plan import Plan, make_plan
 from tidegate.binlog.rows.table_rows import HeldError, Name, TableRows, rows_by_version
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.columnar.decoded import IMAGE_AFTER, Images, RowsError

@@ -25,7 +25,7 @@ from tidegate.binlog.index.outcome import undo_known
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.rows.batch import decode_images
 from tidegate.binlog.rows.decode import judge_rows
-from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.decode_plan import Plan, make_plan
 from tidegate.binlog.rows.table_rows import HeldError, Name, rows_by_version
 from tidegate.columnar.decoded import Images
 from tidegate.columnar.kernel import layout as L  # noqa: N812

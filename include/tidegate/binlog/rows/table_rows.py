@@ -20,7 +20,7 @@ from tidegate.binlog.format.events import UNREAD_ROWS_TYPES
 from tidegate.binlog.index.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.rows.batch import RowsBatch
-from tidegate.binlog.rows.plan import Plan, make_plan
+from tidegate.binlog.rows.decode_plan import Plan, make_plan
 from tidegate.binlog.rows.prewritten import changed_meanwhile, check_same_table
 from tidegate.binlog.rows.refusals import refusal, unlogged
 from tidegate.binlog.rows.session_modes import written_otherwise

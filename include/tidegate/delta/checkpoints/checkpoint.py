@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tidegate.delta.names import LAST_CHECKPOINT, LogCheckpoint, checkpoints, hinted
+from tidegate.delta.object_names import LAST_CHECKPOINT, LogCheckpoint, checkpoints, hinted
 from tidegate.delta.stores.store import LogStore
 from tidegate.delta.table.state import Action, Keep, no_files
 from tidegate.errors import LakeUnavailable

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from tidegate.delta.checkpoints.rows import COLUMNS, bodies
 from tidegate.delta.checkpoints.statistics import statistics_text
-from tidegate.delta.names import SIDECARS, LogCheckpoint
+from tidegate.delta.object_names import SIDECARS, LogCheckpoint
 from tidegate.delta.stores.store import LogStore
 from tidegate.delta.table.actions import parsed
 from tidegate.delta.table.state import Action

@@ -33,7 +33,7 @@ from tidegate.delta.checkpoints.checkpoint import find, read
 from tidegate.delta.checkpoints.contents import Contents
 from tidegate.delta.checkpoints.rows import SCHEMA, column, conformed, key, table
 from tidegate.delta.commit_file import read_commit
-from tidegate.delta.names import (
+from tidegate.delta.object_names import (
     LAST_CHECKPOINT,
     Hint,
     LogCheckpoint,
@@ -43,7 +43,7 @@ from tidegate.delta.names import (
 )
 from tidegate.delta.stores.store import LogStore
 from tidegate.delta.table.features import unknown
-from tidegate.delta.table.retention import tombstones_ms, transactions_ms
+from tidegate.delta.table.log_retention import tombstones_ms, transactions_ms
 from tidegate.delta.table.state import Action, file_key
 from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import CHECKPOINT_BATCH_ROWS

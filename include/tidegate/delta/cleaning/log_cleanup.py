@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from tidegate.delta.names import (
+from tidegate.delta.object_names import (
     LAST_CHECKPOINT,
     SIDECARS,
     LogCheckpoint,
@@ -31,7 +31,7 @@ from tidegate.delta.names import (
     hinted,
 )
 from tidegate.delta.stores.store import Entry, LogStore
-from tidegate.delta.table.retention import log_ms
+from tidegate.delta.table.log_retention import log_ms
 from tidegate.errors import LakeRefused
 from tidegate.limits import LOG_CLEANUP_FILES_MAX
 

@@ -12,7 +12,7 @@ from typing import Final
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.cleaning.log_cleanup import clean_up
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import Hint
+from tidegate.delta.object_names import Hint
 from tidegate.delta.stores.store import remove_unfinished
 from tidegate.delta.table.actions import now_ms
 from tidegate.delta.table.state import TableState

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import commit_version
+from tidegate.delta.object_names import commit_version
 from tidegate.delta.stores.store import LogStore, remove_unfinished
 from tidegate.delta.table.actions import now_ms
 from tidegate.delta.table.state import TableState

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tidegate.delta.cleaning.log_upkeep import LogUpkeep
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LAST_CHECKPOINT, Hint, told
+from tidegate.delta.object_names import LAST_CHECKPOINT, Hint, told
 from tidegate.delta.table.state import TableState
 from tidegate.errors import TidegateError
 from tidegate.limits import BRONZE_CHECKPOINT_COMMIT_ROWS, CHECKPOINT_COMMITS

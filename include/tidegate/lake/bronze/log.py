@@ -22,7 +22,7 @@ from tidegate.delta.cleaning.vacuum import unneeded
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.properties import set_properties
 from tidegate.delta.table.actions import moved, now_ms
-from tidegate.delta.table.retention import tombstones_ms
+from tidegate.delta.table.log_retention import tombstones_ms
 from tidegate.delta.table.state import NO_TABLE, Action, Keep, TableState
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles

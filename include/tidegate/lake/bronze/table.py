@@ -33,8 +33,8 @@ import pyarrow as pa
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.stores.store import REFUSED, disk_remedy
 from tidegate.delta.table import actions
+from tidegate.delta.table.arrow_types import delta_schema
 from tidegate.delta.table.state import Action, Keep, TableState, no_files
-from tidegate.delta.table.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.checkpoints import BronzeCheckpoints

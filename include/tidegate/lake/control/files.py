@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegate.delta.table.actions import metadata, now_ms, protocol
+from tidegate.delta.table.arrow_types import delta_schema
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import Action, TableState
-from tidegate.delta.table.types import delta_schema
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of, refusal

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidegate.delta.cleaning.log_upkeep import LogUpkeep
 from tidegate.delta.cleaning.vacuum import vacuum
 from tidegate.delta.exchange import exchange
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake.control.files import write_file

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate import __version__
+from tidegate.delta.table.arrow_types import arrow_schema, delta_schema
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import arrow_schema, delta_schema
 from tidegate.lake.format import migrations
 from tidegate.lake.format.migrations import Migration
 from tidegate.tables_form import Table

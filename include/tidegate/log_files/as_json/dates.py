@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.rows.plan import Plan
+from tidegate.binlog.rows.decode_plan import Plan
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 

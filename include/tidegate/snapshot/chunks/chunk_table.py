@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 from tidegate.delta.log import Change
 from tidegate.delta.stores.store import room_remedy
 from tidegate.delta.table import actions
+from tidegate.delta.table.arrow_types import delta_schema
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import Action, TableState
-from tidegate.delta.table.types import delta_schema
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken, StreamCorrupt
 from tidegate.lake.bronze.file import added, created
 from tidegate.lake.bronze.log import properties

@@ -1,7 +1,7 @@
 """The facts in control/snapshots for apply: the open waves, each table's progress, the tables in a snapshot.
 
 In:  events of control/snapshots.
-Out: Known: answers by token and by physical table.
+Out: KnownEvents: answers by token and by physical table.
 
 A table is filled if it wasn't whole at its snapshot's beginning: an `opened` event with its name
 says so, with the commit_ts of silver's emptying. Until the snapshot's `done` it lacks rows. An
@@ -36,7 +36,7 @@ from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
 
 
-class Known:
+class KnownEvents:
     """Events, and their consequences. log: their origin; None: only the given ones."""
 
     def __init__(self, log: EventLog | None = None) -> None:
@@ -60,14 +60,14 @@ class Known:
         self._read: set[str] = set()  # tokens of waves that a reader of this lake, or apply, told of
 
     @classmethod
-    def of(cls, events: Iterable[SnapshotEvent]) -> Known:
+    def of(cls, events: Iterable[SnapshotEvent]) -> KnownEvents:
         """From events in any order."""
         known = cls()
         known.take_in(events)
         return known
 
     @classmethod
-    def read(cls, lake: LakeFiles) -> Known:
+    def read(cls, lake: LakeFiles) -> KnownEvents:
         """Raises LakeUnavailable, LakeRefused."""
         known = cls(EventLog(lake))
         known.look()
@@ -240,4 +240,4 @@ class Known:
 
 def under_way(lake: LakeFiles) -> list[TableProgress]:
     """Tables whose snapshot isn't over, by name. Raises LakeUnavailable."""
-    return sorted(Known.read(lake).going.values(), key=lambda table: (table.source, table.name))
+    return sorted(KnownEvents.read(lake).going.values(), key=lambda table: (table.source, table.name))

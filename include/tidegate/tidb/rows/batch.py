@@ -23,7 +23,7 @@ from tidegate.tidb.codec.datum import datum
 from tidegate.tidb.kernel import layout as T  # noqa: N812
 from tidegate.tidb.kernel.rows import decode_rows
 from tidegate.tidb.rows.json_column import json_column
-from tidegate.tidb.rows.plan import PlannedColumn, TidbPlan
+from tidegate.tidb.rows.row_plan import PlannedColumn, TidbPlan
 
 
 @dataclass(frozen=True, slots=True)

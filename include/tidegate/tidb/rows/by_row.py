@@ -33,7 +33,7 @@ from tidegate.tidb.codec.datum import Cells
 from tidegate.tidb.jobs import TableInfo
 from tidegate.tidb.records.enclosed import LENGTH_BYTES, payloads_of
 from tidegate.tidb.records.payload import Binlog, BinlogType, Mutation, binlog_of
-from tidegate.tidb.rows.columns import Cell, Converter
+from tidegate.tidb.rows.canonical_values import Cell, Converter
 from tidegate.tidb.rows.double_writes import changes_of
 from tidegate.tidb.rows.mutation import row_change
 from tidegate.tidb.tables.definitions import ids_of, info_of

@@ -31,7 +31,7 @@ from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants
 from tidegate.tidb.records.payload import BinlogType, Mutation, mutations_of
 from tidegate.tidb.rows.batch import decode_records
 from tidegate.tidb.rows.by_row import Decoding, Name, Reading
-from tidegate.tidb.rows.plan import plan_of
+from tidegate.tidb.rows.row_plan import plan_of
 from tidegate.tidb.rows.walk import Walk, walk_of
 
 Words = npt.NDArray[np.int64]

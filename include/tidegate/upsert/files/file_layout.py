@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.delta.table.arrow_types import arrow_schema
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import arrow_schema
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.silver_sql import STATISTICS_COLUMNS
 from tidegate.remedy import REFILL

@@ -22,7 +22,7 @@ from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.deletions.roaring import Positions
 from tidegate.upsert.files import data_file
 from tidegate.upsert.files.file_layout import FileLayout
-from tidegate.upsert.files.opened import opened
+from tidegate.upsert.files.open_file import opened
 from tidegate.upsert.files.partition_values import partition_value
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.upsert.keys.file import Int64s
-from tidegate.upsert.keys.table import KeyTable
+from tidegate.upsert.keys.probe_table import KeyTable
 
 _ENTRY_BYTES: Final = 600  # of the objects around the arrays
 

@@ -24,7 +24,7 @@ from tidegate.errors import UnsupportedValue
 from tidegate.upsert.files.partition_values import partition_value
 from tidegate.upsert.keys.file import Int64s
 from tidegate.upsert.keys.hash import leads
-from tidegate.upsert.keys.table import WHOLE, KeyTable
+from tidegate.upsert.keys.probe_table import WHOLE, KeyTable
 
 # Statistics hold milliseconds; writers round their maximum either way (PROTOCOL.md asks readers to add one).
 _ROUNDED: Final = timedelta(milliseconds=1)

@@ -22,9 +22,9 @@ import pyarrow as pa
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.kernel.key_index import count_rows, find_rows, place_rows
-from tidegate.upsert.keys.columns import KeyColumns
 from tidegate.upsert.keys.file import Int64s
 from tidegate.upsert.keys.hash import Hashes, Seed, compares_exactly, key_hashes
+from tidegate.upsert.keys.key_columns import KeyColumns
 
 _ROWS_PER_BUCKET: Final = 8  # their first words fill a cache line
 HASH_BYTES: Final = 16  # per row, while an index is made

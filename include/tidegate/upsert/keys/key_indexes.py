@@ -33,7 +33,7 @@ from tidegate.limits import (
 )
 from tidegate.upsert.keys.file_index import HASH_BYTES, FileIndex, bytes_of, index_of
 from tidegate.upsert.keys.hash import Seed
-from tidegate.upsert.keys.table import KeyTable
+from tidegate.upsert.keys.probe_table import KeyTable
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from tidegate.remedy import DAMAGED
 from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.deletions.roaring import Positions
 from tidegate.upsert.keys.bounds import KnownGroups, file_name
-from tidegate.upsert.keys.columns import KeyColumns
 from tidegate.upsert.keys.hash import Cells
+from tidegate.upsert.keys.key_columns import KeyColumns
 from tidegate.upsert.keys.key_indexes import KeyIndexes
-from tidegate.upsert.keys.table import KeyTable
+from tidegate.upsert.keys.probe_table import KeyTable
 
 _NONE: Final[Positions] = np.zeros(0, np.int64)
 

@@ -21,7 +21,7 @@ from tidegate.errors import LakeRefused, UnsupportedValue
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.upsert.kernel.table import insert_last
 from tidegate.upsert.keys.file import DELETED, Int64s, KeyFile
-from tidegate.upsert.keys.table import KeyTable, sizes
+from tidegate.upsert.keys.probe_table import KeyTable, sizes
 
 
 @dataclass(frozen=True, slots=True)

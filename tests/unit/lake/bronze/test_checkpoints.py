@@ -15,7 +15,7 @@ from tests.support.readers import READERS
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.cleaning.log_upkeep import LogUpkeep
-from tidegate.delta.names import Hint, commit_name
+from tidegate.delta.object_names import Hint, commit_name
 from tidegate.delta.stores.store import LogStore
 from tidegate.lake.bronze import checkpoints as bronze_checkpoints
 from tidegate.lake.bronze.log import BronzeLog, bronze_log

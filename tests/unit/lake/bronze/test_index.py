@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
 from tests.unit.capture.test_lander import chain
-from tidegate.delta.names import commit_name
+from tidegate.delta.object_names import commit_name
 from tidegate.delta.table.actions import add, lines, remove
 from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze.index import BronzeIndex, read_segment, read_segments, segments_or_damage

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tidegate import tables
+from tidegate.delta.table.arrow_types import delta_schema
 from tidegate.delta.table.state import TableState
-from tidegate.delta.table.types import delta_schema
 from tidegate.lake.format.layout import layout_of
 from tidegate.lake.format.migrations import MIGRATIONS, newest_format
 

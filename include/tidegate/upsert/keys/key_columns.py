@@ -21,11 +21,11 @@ from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import SchemaMismatch, SilverDamaged
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED, REFILL
-from tidegate.upsert.files.opened import opened
+from tidegate.upsert.files.open_file import opened
 from tidegate.upsert.files.partition_values import partition_value
 from tidegate.upsert.keys.bounds import Groups
 from tidegate.upsert.keys.candidates import lead_bounds
-from tidegate.upsert.keys.table import WHOLE, KeyTable
+from tidegate.upsert.keys.probe_table import WHOLE, KeyTable
 
 _BATCH_ROWS: Final = 1 << 20
 

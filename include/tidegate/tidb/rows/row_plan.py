@@ -26,7 +26,7 @@ from tidegate.schema.model.type_table import TYPES, Kind
 from tidegate.schema.model.types import CanonicalType, ZeroDates, canonical, integer_range
 from tidegate.tidb.jobs import ColumnInfo, TableInfo
 from tidegate.tidb.kernel import layout as T  # noqa: N812
-from tidegate.tidb.rows.columns import Converter
+from tidegate.tidb.rows.canonical_values import Converter
 from tidegate.tidb.tables.definitions import info_of
 from tidegate.tidb.values.stored import origin_default
 

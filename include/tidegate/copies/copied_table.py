@@ -22,9 +22,9 @@ from itertools import islice
 from typing import Final
 
 from tidegate.copies.manifest import Copied
-from tidegate.copies.place import File, GoneMeanwhileError, Place, copy_file, place_of
+from tidegate.copies.place import CopyPlace, File, GoneMeanwhileError, copy_file, place_of
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LAST_CHECKPOINT, LOG, commit_name, commit_version, hinted
+from tidegate.delta.object_names import LAST_CHECKPOINT, LOG, commit_name, commit_version, hinted
 from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
@@ -47,7 +47,7 @@ class Between:
     target: LakeFiles
     pool: ThreadPoolExecutor
     voids: Callable[[str], None]
-    places: tuple[Place, Place] = field(init=False)
+    places: tuple[CopyPlace, CopyPlace] = field(init=False)
 
     def __post_init__(self) -> None:
         made = (place_of(lake.root, lake.storage_options) for lake in (self.source, self.target))
@@ -210,7 +210,7 @@ class TableCopy:
             if name not in files:
                 raise GoneMeanwhileError(name)
 
-    def _mark(self, place: Place, version: int) -> str | None:
+    def _mark(self, place: CopyPlace, version: int) -> str | None:
         """The mark of a version's commit; None when there is none."""
         digest = hashlib.sha256()
         try:
@@ -230,11 +230,11 @@ class TableCopy:
         return f"{self.path}/{LOG}"
 
     @property
-    def _source(self) -> Place:
+    def _source(self) -> CopyPlace:
         return self.between.places[0]
 
     @property
-    def _target(self) -> Place:
+    def _target(self) -> CopyPlace:
         return self.between.places[1]
 
 
@@ -263,7 +263,7 @@ def is_data(path: str) -> bool:
     return LOG not in path.split("/")
 
 
-def _listed(place: Place, log: str) -> dict[str, int]:
+def _listed(place: CopyPlace, log: str) -> dict[str, int]:
     """Entries of a log: name -> size."""
     return {file.path: file.size for file in place.files(log) if not file.path.endswith(_COMPACTED)}
 
