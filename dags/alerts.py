@@ -1,14 +1,14 @@
 """Tells people when a pipeline is in trouble, and when the trouble is over.
 
 **Tables read:** `control/cuts`, `control/table_states`, `control/snapshots`, `control/verification`, and the log of
-`bronze/segments`; the sources are asked where they are.
+`bronze/segments`. Each source is asked for the end of its log.
 
-**Tables written:** none. Airflow's asset state remembers the alerts it has told.
+**Tables written:** none. Airflow's asset state remembers the sent alerts.
 
 **How it runs:** each notifier of the section `alerts` of the pipeline file has a DAG. A watcher looks at the pipeline
 every 30 seconds, and starts a run when something began or ended. However many tables begin at once, a run sends one
 message. The message names some and counts the rest. Start a run by hand to try the notifier. Each message comes at
-least once: if Airflow is killed just after the sending, it may come again. While a DAG is paused,
+least once: if Airflow is killed just after it was sent, it may come again. While a DAG is paused,
 Airflow keeps nothing for it.
 
 **When it is red:** the task's log ends with one line: fault, place, remedy.

@@ -14,8 +14,8 @@ others continue, and a waiting run uses no worker. A run started by hand asks ab
 
 Orphaned XA transactions (`xa.orphans`) are asked about in the same way. The source no longer has them prepared, and
 its log has no answer. *Commit* applies their rows, and *Roll back* leaves them out, in every table that they changed.
-`tidegate prewrites PIPELINE` decides about one of them. A Pump may wait for transactions that TiDB can't decide any
-more: they are asked about under their source's name.
+`tidegate prewrites PIPELINE` decides about one of them, too. A Pump may wait for transactions that TiDB can't decide
+any more. The question about them has the name of their source.
 
 **When it is red:** the task's log ends with one line: fault, place, remedy.
 

@@ -40,7 +40,7 @@ for file in pipelines.good_files():
         "table": Param(
             None, title="Table", type=["null", "string"], description="One silver table, database.table; empty: all"
         ),
-        "dry_run": Param(False, title="Dry run", type="boolean", description="Only say what would be done"),
+        "dry_run": Param(False, title="Dry run", type="boolean", description="Only show the work"),
     }
     with DAG(
         schedule=pipeline.maintain.schedule or None,

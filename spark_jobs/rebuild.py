@@ -223,7 +223,7 @@ class Rebuild:
                     f"can't be rebuilt at {self.at_ts}: its rows begin at {time_text(self.begin_ts)}, and bronze has no"
                     f" log of {source} from before {time_text(reaches_ts)} any more (maintain.keep_bronze_days)",
                     where=self.table,
-                    remedy="tidegate snapshot start mends the live table, and such a table is rebuilt from the first"
+                    remedy="tidegate snapshot start repairs the live table, and such a table is rebuilt from the first"
                     " rows of its parents, or from where they were last empty (docs/inside/cascades.md)"
                     if self.above
                     else "its past can't be had again: end its mode in the pipeline file, delete its past in silver,"
@@ -247,7 +247,7 @@ class Rebuild:
             raise LakeRefused(
                 f"can't be rebuilt from bronze at {self.at_ts}: {state.reason}",
                 where=self.table,
-                remedy="choose another --at" if state.state == State.DROPPED else "mend that",
+                remedy="choose another --at" if state.state == State.DROPPED else "remove that cause",
             )
         before, after = (events_of(lake, self.pipeline.pipeline) for lake in (self.lake, app.lake))
         if reason := not_again(before, after, self.physical | self.above, self.begin_ts):

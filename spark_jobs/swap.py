@@ -111,7 +111,9 @@ class Swap:
         if not live.created and (standing is None or not standing.lacks_past):
             raise LakeRefused("has no silver", where=self.table, remedy="see `tidegate lake check`: apply makes it")
         if live.files and not own_ts(live, tables.app_id(self.pipeline, self.table)):
-            raise LakeRefused("its silver has rows of somebody else", where=self.table, remedy="move its folder away")
+            raise LakeRefused(
+                "its silver has rows that aren't tidegate's", where=self.table, remedy="move its folder away"
+            )
         flows = app.names.flows().get(self.table, ())
         if any(app.snapshots.touched_since(physical, at_ts) for physical in flows):
             cancel = f"tidegate snapshot cancel {self.pipeline} {self.table}"

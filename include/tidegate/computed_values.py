@@ -56,7 +56,7 @@ def computed(columns: Sequence[ComputedColumn], rows: pa.RecordBatch) -> pa.Reco
         what = str(error).split(":")[0]  # the rest may quote a row's value
         raise UnsupportedValue(
             f"tables.computed: {what} in a value of {', '.join(map(attrgetter('name'), columns))}",
-            remedy="mend the expression, e.g. by TRY(...), and run `tidegate rebuild --swap` for the table",
+            remedy="correct the expression, e.g. by TRY(...), and run `tidegate rebuild --swap` for the table",
         ) from None
     for at, column in enumerate(columns):
         rows = rows.append_column(column.name, _fitted(column, values.column(at)))
@@ -73,6 +73,6 @@ def _fitted(column: ComputedColumn, values: pa.ChunkedArray) -> pa.Array:
         if pc.any(pc.or_(pc.less(years, _FROM_YEAR), pc.greater(years, _UPTO_YEAR))).as_py():
             raise UnsupportedValue(
                 f"tables.computed: a value of {column.name} lies outside the years 1 to 9999",
-                remedy="mend the expression, and run `tidegate rebuild --swap` for the table",
+                remedy="correct the expression, and run `tidegate rebuild --swap` for the table",
             )
     return whole

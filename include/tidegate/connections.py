@@ -74,7 +74,7 @@ def _from_json(name: str, text: str) -> Connection:
         port = int(fields["port"]) if fields.get("port") else None
         extra = dict(extra)
     except (ValueError, TypeError):
-        raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from None
+        raise ConfigError("the connection is not valid JSON", where=name, remedy="correct it") from None
     return Connection(
         name,
         fields.get("conn_type") or "",

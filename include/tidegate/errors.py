@@ -114,7 +114,7 @@ class ValueLogFull(Transient):
 
 
 class Fenced(Terminal):
-    """Another writer owns this source, or bronze doesn't continue where we stand."""
+    """Another writer owns this source, or bronze doesn't continue where this one is."""
 
 
 class StrayValueLog(Fenced):
@@ -138,7 +138,7 @@ class HoldChangedError(UsageError):
 
 
 class AlreadyDone(Terminal):
-    """Somebody has begun this very action before; what became of it stands in control/actions."""
+    """Somebody has begun this very action before; its outcome is in control/actions."""
 
 
 class Overtaken(Transient):
@@ -175,15 +175,15 @@ class CommitOverwritten(Terminal):
 
 
 class SilverUnlike(Terminal):
-    """Silver's own log isn't what control tables say of the table; its rows must be read anew."""
+    """Silver's own log contradicts the control tables; the table's rows must be read again."""
 
 
 class PastUnlike(SilverUnlike):
-    """The same of a table with history or soft delete: a snapshot would read its rows, and lose its past."""
+    """The same for a table with history or soft delete: a snapshot would read its rows, and lose its past."""
 
 
 class SilverForeign(Terminal):
-    """A table that tidegate didn't fill lies where silver's is to be; it is a person's to move it away."""
+    """A table that tidegate didn't fill is in the place of silver's; a person has to move it away."""
 
 
 class DeltaUnsupported(Terminal):

@@ -145,7 +145,7 @@ def _refused(place: Physical, reason: str) -> VerifyError:
     return VerifyError(
         f"apply doesn't take its rows: {reason}",
         where=place.shown,
-        remedy="end what it says, then verify again",
+        remedy="remove that cause, then verify again",
     )
 
 

@@ -1,4 +1,4 @@
-"""Watch a Delta table of a lake and wake a DAG when it says something new.
+"""Watch a Delta table of a lake, and wake a DAG when the table has news.
 
 In:  a table's log, looked at about twice a second; what was fired last, from Airflow's asset state.
 Out: one asset event per look that found something.

@@ -1,4 +1,4 @@
-"""Threads for what triggers look at: a lake, a server. Theirs alone.
+"""Threads of the triggers' own, for their looks at a lake or a server.
 
 In:  a function that blocks, and its arguments.
 Out: the function's result, without blocking the triggerer.

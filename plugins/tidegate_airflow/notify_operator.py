@@ -66,7 +66,7 @@ class NotifyOperator(BaseOperator):
             raise NotTold(
                 f"the message isn't sent: {said}",
                 where=f"{self.pipeline}: {self.notifier}",
-                remedy="it is tried again by itself; mend the notifier's arguments, its connection or its provider",
+                remedy="it is tried again by itself; correct the notifier's arguments, its connection or its provider",
             ) from None
         store.set(_SENT, True)
 

@@ -81,7 +81,9 @@ def address(connection: Connection) -> str:
             "the connection has no address of HTTP", where=connection.conn_id, remedy="give it a host, of type HTTP"
         )
     if _CONTROL.search(host):
-        raise ConfigError("its address has a blank or a line's end", where=connection.conn_id, remedy="write it anew")
+        raise ConfigError(
+            "its address has a space or a line break", where=connection.conn_id, remedy="write it without them"
+        )
     return host
 
 
@@ -99,9 +101,9 @@ def headers(connection: Connection) -> dict[str, str]:
         # The standard library's own errors of these quote the value, as no mask of a log knows it.
         if not value.isprintable() or not _is_latin(value):
             raise ConfigError(
-                f"the header {name} has a character that HTTP doesn't take",
+                f"the header {name} has a character that HTTP doesn't allow",
                 where=connection.conn_id,
-                remedy="write the connection's password, or its headers, anew",
+                remedy="correct the connection's password or its headers",
             )
     return made
 

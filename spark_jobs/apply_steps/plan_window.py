@@ -163,6 +163,8 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
     wanted: dict[str, set[str]] = {}
     for owner, database, table in {physical for of in tables.values() for physical in of}:
         for source in app.pipeline.pumps(owner):
+            # In any case segments with marks of snapshots, and a Pump's, which name no tables. And those of parents:
+            # their foreign keys change rows of the table without an event of it.
             names = wanted.setdefault(source, {WATERMARK, TABLES_BY_ID})
             names.add(f"{database}.{table}")
             names.update(parent.shown for parent in ancestors(app, Physical(owner, database, table)))

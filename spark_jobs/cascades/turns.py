@@ -1,11 +1,12 @@
-"""The order in which tables are written that foreign keys tie unseen: what hangs on a table's rows goes before it.
+"""The order of writing for tables with unlogged foreign keys between them: the lower table goes before its parent.
 
 In:  an Application, a window's tables with their changes, who writes some of them side by side.
 Out: the outcome of each; who isn't written, since one that was to go before it catches up on its own.
 
-The rows that m had before the window tell which rows of g a foreign key took with them. Nothing has these once m is
-written. Therefore g goes first: a window that ends in between, by a kill or a failure of one commit, finds its needs as
-it is tried again. A table whose own rows change by the log alone needs no such order: the log tells them again.
+Take a table m with rows that a foreign key changes unseen, and a table g below m. The rows that m had before the
+window show which rows of g a foreign key took along. Once m is written, nothing has those rows any more. Therefore g
+is written first: a window that ends in between, by a kill or a failed commit, finds all it needs when it is tried
+again. A table whose own rows change by the log alone needs no such order, because the log can be read again.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ In:  control/ledger, latency, maintenance, actions, table_states, prewrites, sna
      maintain.keep_records_days, but of usage sums and bounds of its own.
 Out: each without its old rows; of table_states each table's last event stays, and those by which a changelog tells
      what it lacks; of prewrites those with their answer in bronze, and those without one; of snapshots the list of
-     tidegate/snapshot/worth_keeping.py; of verification each table's newest result.
+     tidegate/snapshot/progress/worth_keeping.py; of verification each table's newest result.
 
 The ledger and latency may grow by rows a second. Whole files of these go, by the log's statistics, without a look
 inside: older rows that share a file with younger ones stay.

@@ -58,6 +58,7 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     log = app.lake.log(tables.silver_path(*app.names.pair(name)))
     state = log.state()
     version = state.version
+    # Nothing of the rename, or later, is recorded yet: the newest version is the one to read.
     if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
         return version
 
@@ -99,6 +100,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     actions = actions_in_silver(writer, plain, old, new)
     shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
     fixed = {name: literal(value) for name, value in shards} | {tables.COMMIT_TS: tables.COMMIT_TS}
+    # A giver without silver gives no rows, but only if it never had any: else they would be lost in silence.
     if version == _NO_TABLE:
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
@@ -110,6 +112,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     rows = partition_given(rows, move)
     past = past_of(rows.columns)
     along = past is shape.past and past.moves_along
+    # Ended rows belong to the giver's name. They go along only if both tables have a mode that says so.
     if past.rows_stay and not along:
         rows = rows.where(past.live)
     _refuse_more_columns(app, rows, move, computed_by(shape))
@@ -124,6 +127,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     for column in _plain(shape):
         before = column.name if column.computed else names.get(ids.get(column.name, 0), "")
         known = quote(before) if before in given else "NULL"
+        # The first one that there is: a system column's value, an added column's, a rewritten one, the giver's own.
         value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     return rows.selectExpr(*select)

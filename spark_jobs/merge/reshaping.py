@@ -1,8 +1,8 @@
 """A statement that gives, changes or takes columns is followed without Spark: our own files, in one commit of ours.
 
 In:  a table's writer, what the statement asks of silver.
-Out: True: silver has it. False: it is for Spark, which nothing was done of. Leftovers of a killed one are files that no
-     commit names.
+Out: True: silver has it. False: nothing was done, and Spark has to do it. A killed one leaves files that no commit
+     names.
 
 Spark takes seconds to start and seconds for a statement, while a window's other tables wait for the cut. A commit
 stands on exactly the state that was rewritten; when another one came first, files that are still live keep their new

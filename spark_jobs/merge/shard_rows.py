@@ -1,4 +1,4 @@
-"""The rows of one shard go, all of them: as a TRUNCATE of it says, and each snapshot that reads it anew.
+"""All rows of one shard are removed, by a TRUNCATE of the shard or by a snapshot that reads it again.
 
 In:  a routed table's writer, the version of the shard that begins without rows.
 Out: one commit, recorded under the statement. Without Spark where the driver can look through the files: a statement of

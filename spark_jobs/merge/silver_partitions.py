@@ -64,7 +64,7 @@ def partition_given(rows: DataFrame, move: Move) -> DataFrame:
     refuse_doubts(rows, where, move.new)
     if rows.where(f"NOT {where.condition}").limit(1).collect():
         raise SchemaMismatch(
-            f"{move.new.ddl[:120]}: rows came that don't belong into the partition",
+            f"{move.new.ddl[:120]}: rows came that don't belong in the partition",
             where=move.new.where,
             remedy=REFILL,
         )

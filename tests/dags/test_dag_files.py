@@ -108,7 +108,7 @@ def test_a_broken_pipeline_file_is_an_import_error_of_one_line_and_stops_no_othe
     lines = parsed["errors"]["pipeline_files.py"].splitlines()
     line = next(line for line in lines if "broken.yaml" in line)
     assert "broken.yaml:7: apply.parallel_tables:" in line
-    assert "mend" in line
+    assert "correct" in line
     clash = next(line for line in lines if "zz_same_lake.yaml" in line)
     assert "already the lake of shop.yaml" in clash
     assert "Traceback" not in "".join(lines[2:]), "the library's own frames bury the line"

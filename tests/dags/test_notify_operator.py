@@ -201,6 +201,6 @@ def test_a_pasted_line_end_is_no_part_of_a_token_and_no_error_quotes_a_secret() 
         with pytest.raises(ConfigError, match="the header Authorization has a character") as refused:
             headers(Connection(conn_id="h", conn_type="http", host="a", password=secret))
         assert "s3c" not in str(refused.value)
-    with pytest.raises(ConfigError, match="a blank or a line's end") as refused:
+    with pytest.raises(ConfigError, match="a space or a line break") as refused:
         address(Connection(conn_id="h", conn_type="http", host="https://a/s3c ret"))
     assert "s3c" not in str(refused.value)

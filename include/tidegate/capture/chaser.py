@@ -9,9 +9,9 @@ Out: a state, its times, and whether the return may be tried. No thread, no file
 direct:    the reader hands segments to the lander in memory.
 chasing:   the reader writes the value log alone, at the network's speed; the lander follows from
            disk.
-returning: the rest on disk goes into memory while the reader is held, for hold_seconds at most.
-           Done in time it is direct again, else chasing goes on. Tried when little is left, and
-           once in return_seconds.
+returning: the rest on disk goes into memory while the reader is held, for hold_seconds at most. If
+           that is done in time, the state is direct again; otherwise chasing goes on. The return is
+           tried when little is left, at most once in return_seconds.
 """
 
 from __future__ import annotations

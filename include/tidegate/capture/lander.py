@@ -123,6 +123,7 @@ class Lander:
     def committed(self, segments: Sequence[Segment]) -> None:
         """Bronze's present content, its newest last."""
         self.committed_seq = segments[-1].seq
+        # The value log forgets up to here and no further: a start without the lake begins between two transactions.
         whole = (segment.seq for segment in reversed(segments) if not segment.flags & SegmentFlag.OPEN_AT_END)
         self.whole_seq = next(whole, self.whole_seq)
 
@@ -167,6 +168,7 @@ class Lander:
             if self._held_until is None:
                 return
             self._changed.wait_for(lambda: self._held_until is None, max(0.0, self._held_until - time.monotonic()))
+            # The time is up: the thread sees None, and gives up this return.
             self._held_until = None
 
     def put(self, placed: Iterable[LoggedSegment]) -> None:
@@ -228,6 +230,7 @@ class Lander:
         self._next = self._queue[0].pointer if self._queue else None
         failpoint("capture_at_chase_start")
         self._behind_bytes = sum(logged.pointer.bytes for logged in self._queue)
+        # The batch being landed isn't in the queue any more: its bytes count until it has landed.
         self._bytes -= sum(len(logged.segment.payload) for logged in self._queue)
         self._queue = []
         self._due = True
@@ -280,6 +283,7 @@ class Lander:
             if start is None or last is None or not self._behind_bytes:
                 self._landing_since, self._due = None, False
                 return []
+        # Outside the lock: the reader may append meanwhile. Records up to `last` are synced, and don't change.
         batch, size = [], 0
         for pointer, segment in self._value_log.segments_from(start, last):
             batch.append(LoggedSegment(pointer, segment))

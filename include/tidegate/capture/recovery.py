@@ -3,9 +3,9 @@
 In:  bronze, the value log.
 Out: the Checkpoint to ask the server from, and the value log's segments missing in bronze.
 
-An unreachable lake doesn't keep capture from starting, when this machine has captured the source
-before: the value log alone says where to go on. Whether bronze really ends where the value log
-begins is looked at before the first segment lands (lander._attach).
+Capture starts with an unreachable lake, too, if this machine has captured the source before: the
+value log alone says where to continue. Before the first segment lands, the lander checks that
+bronze really ends where the value log begins (lander._attach).
 """
 
 from __future__ import annotations

@@ -132,6 +132,7 @@ class _Loop:
             attempt += 1
             reader = self.source.connect()
             try:
+                # The lease goes first: recovery writes a first start's baseline, and the log's debt.
                 self.lease.take()
                 self._recover(reader)
             except SourceUnavailable as error:
@@ -339,9 +340,11 @@ class _Loop:
         if not segments:
             return
         self._wait_for_room(sum(len(segment.payload) for segment in segments))
+        # While the lander returns to memory nothing new may go into the log: it would never reach the end.
         self.lander.hold()
         failpoint("capture_before_value_log")
         placed = [LoggedSegment(self.value_log.append(segment), segment) for segment in segments]
+        # Synced first: were the checkpoint or bronze ahead of this disk, a kill would lose what lies between.
         self.value_log.sync()
         failpoint("capture_after_value_log_sync")
         self.checkpoint = reader.checkpoint

@@ -3,10 +3,10 @@
 In:  the newest entry of the lease; since when a change waits for the work; the time.
 Out: a Silence and its words; None while the work goes on.
 
-A running process renews its lease every ten seconds. One that ends by itself releases it, with an
-error, too. Then there may be a rest until there is work: of capture in Airflow's triggerer, of apply
-until bronze has changes. An entry's times are by its writer's clock: only people's words depend on
-them.
+A running process renews its lease every ten seconds. A process that ends by itself releases it, also
+after an error. It may then rest until there is work: capture waits in Airflow's triggerer, and apply
+waits until bronze has changes. An entry's times are by its writer's clock, so they only go into
+people's words and decide nothing.
 """
 
 from __future__ import annotations

@@ -26,10 +26,11 @@ Why a reader under these rules loses nothing and doubles nothing:
 Where capture of a source stands is known in four places, each at or before the one above it:
 
     reader.checkpoint      after the last segment that was given; lost with the process
-    loop.checkpoint        after the last segment that is synced in the value log: what a lost
-    connection goes on from captured.tail          the newest segment with bytes among those: what
-    continuity compares with the source's own lander.committed_seq   the last segment that bronze
-    has: below it the value log may be deleted
+    loop.checkpoint        after the last segment that is synced in the value log: a new connection
+                           continues there after a lost one
+    captured.tail          the newest segment with bytes among those: continuity compares it with
+                           the source's own
+    lander.committed_seq   the last segment that bronze has: below it the value log may be deleted
 
 The first two are equal between two turns of the loop. A new run finds the second again from the
 value log, or, without one, from bronze: from the fourth (capture/recovery.py).

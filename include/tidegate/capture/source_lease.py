@@ -3,8 +3,8 @@
 In:  a lake, a source.
 Out: the lease, taken before anything is written; a check before each landing.
 
-A silent lake keeps no capture from reading: the value log takes new segments. The lease is then
-taken before the first landing; one ended during an outage is taken anew, unless another capture
+Capture reads on while the lake is silent: the value log takes new segments. The lease is then taken
+before the first landing. A lease that ended during an outage is taken again, unless another capture
 took it meanwhile. Bronze refuses a second writer by itself, too (tidegate/lake/bronze/table.py),
 but only after both have read the same. While nobody held the lease the lake may have been moved
 away: then capture ends here, and its value log keeps the segments without another place.

@@ -4,8 +4,8 @@ In:  a pipeline, its lake, a way to ask its sources (one without an answer can't
 Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
 
 A source without writes sends nothing, so the newest time in the lake gets older although nothing is
-missing. In the lake alone this looks like a stuck capture: only the server can tell them apart, by
-the end of its binlog.
+missing. In the lake alone, a quiet source looks like a stuck capture. Only the server can tell one
+from the other, by the end of its binlog.
 """
 
 from __future__ import annotations

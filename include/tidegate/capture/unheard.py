@@ -4,8 +4,8 @@ In:  a pipeline, its sources in bronze, the time.
 Out: text per Pump, by its name, with the DAG of its capture: a new release's added DAG begins
      paused.
 
-A running Pump writes a timestamp every few seconds, however quiet its TiDB is. A stopped one holds
-the cut back in silence: TiDB commits on by the others, and nobody can be asked.
+A running Pump writes a timestamp every few seconds, however quiet its TiDB is. A stopped Pump holds
+the cut back, and nothing else shows it: TiDB goes on committing through the other Pumps.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iter
         ),
         (
             SourceVerdict.HELD,
-            "no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
+            "no primary key: TiCDC writes rows again after a restart, and nobody could tell which ones are new",
             [file for file in newest if not any(column.get("ColumnIsPk") for column in file.columns)],
         ),
         (

@@ -158,8 +158,7 @@ class Folders:
             self._take_schemas(folder, listed.files, known, captured_ts)
             if any(schema.file.table for schema in known.values()):
                 raise SourceRefused(
-                    "folders are named by ids of tables here (use-table-id-as-path): such files tell nothing of DROP"
-                    " DATABASE",
+                    "folders have ids of tables as names (use-table-id-as-path): such files don't show DROP DATABASE",
                     where=f"{self._storage.where}/{folder}",
                     remedy="create the changefeed without use-table-id-as-path, with a new path for a new lake",
                 )

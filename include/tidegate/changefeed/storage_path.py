@@ -110,7 +110,9 @@ class Storage:
             raise
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError) as error:
             raise SourceRefused(
-                f"it may not be {done}: {_line(error)}", where=where, remedy="check what the source's connection may do"
+                f"the store doesn't let it be {done}: {_line(error)}",
+                where=where,
+                remedy="check what the source's connection may do",
             ) from error
         except (exceptions.BaseError, OSError, ValueError) as error:
             raise SourceUnavailable(

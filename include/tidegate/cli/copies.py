@@ -34,7 +34,7 @@ _NAMED = 20  # tables, in a line
 
 Pipeline = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
 ConnId = Annotated[
-    str | None, typer.Option(help="Connection with the keys of that folder's store; the lake's own when empty")
+    str | None, typer.Option(help="Connection with the keys of that folder's store. Default: the lake's own")
 ]
 
 
@@ -45,20 +45,18 @@ def backup(
     ],
     *,
     silver: Annotated[
-        bool, typer.Option(help="With silver and changelogs; else they are made from bronze, or read anew")
+        bool, typer.Option(help="Copy silver and changelogs, too; otherwise they are made from bronze or read again")
     ] = True,
     prune: Annotated[
         bool, typer.Option(help="Then remove files that neither this backup nor the lake needs any more")
     ] = False,
     recheck: Annotated[
-        bool, typer.Option(help="Read all tables of an earlier backup, and bring again what it has lost since")
+        bool, typer.Option(help="Read all tables of an earlier backup, and copy the files again that it has lost")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option(help="With --prune: copy and remove nothing, say what would be removed")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option(help="With --prune: copy and remove nothing; show the removals")] = False,
     conn_id: ConnId = None,
 ) -> None:
-    """Copy the lake to another folder while everything runs; what is there already isn't copied again."""
+    """Copy the lake to another folder while everything runs. Files that are there already aren't copied again."""
     from tidegate.copies.backup import Backup
     from tidegate.copies.lost import lost_tables
     from tidegate.copies.prune import Prune
@@ -129,7 +127,7 @@ def move(
     *,
     conn_id: ConnId = None,
 ) -> None:
-    """Copy the lake while everything runs; once all jobs are stopped, the rest, and the lake is there."""
+    """Copy the lake while everything runs. Run it again once all jobs are stopped: it then moves the lake."""
     from tidegate.copies.move import check_target
     from tidegate.copies.move import move as move_lake
     from tidegate.lake.leases import take_lease

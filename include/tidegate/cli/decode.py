@@ -32,7 +32,7 @@ def decode(
         Literal["null", "text", "error"], typer.Option(help="Form of zero and impossible dates")
     ] = "null",
 ) -> None:
-    """Binlog files as NDJSON on standard output."""
+    """Print binlog files as NDJSON."""
     wanted = frozenset(table or ())
     _check_names(wanted)
     _check_files([*files, *(schema or ())])

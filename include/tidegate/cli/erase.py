@@ -24,7 +24,7 @@ def erase(
     pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     *,
     table: Annotated[str, typer.Option(help="The table, database.table, as at the source")],
-    where: Annotated[str, typer.Option(help='Which rows, as `tables.rows` says conditions: "id = 4711"')],
+    where: Annotated[str, typer.Option(help='Which rows, as a condition of `tables.rows`: "id = 4711"')],
     follow_keys: Annotated[
         bool, typer.Option("--follow-keys", help="Also rows of other tables that refer to these, by foreign keys")
     ] = False,

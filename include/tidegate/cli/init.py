@@ -91,12 +91,10 @@ def _new_file(pipeline: str, conn_id: str) -> Path:
     file = pipelines.folder() / f"{pipeline}.yaml"
     config.parse(_pipeline_text(pipeline, "lakes/x", conn_id, config.Flavour.MARIADB, ["a.*"]), where=str(file))
     if file.exists():
-        raise UsageError(
-            "there is such a pipeline already", where=str(file), remedy="give another name, or edit its file"
-        )
+        raise UsageError("this pipeline exists already", where=str(file), remedy="give another name, or edit its file")
     if not _EXPORTED.fullmatch(variable(conn_id)):
         raise UsageError(
-            f"no shell exports a variable {variable(conn_id)}",
+            f"a shell can't export a variable {variable(conn_id)}",
             where="--conn-id",
             remedy="give an id of letters, digits and _",
         )

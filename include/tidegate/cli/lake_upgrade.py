@@ -20,7 +20,7 @@ from tidegate.cli.lake import open_lake
 from tidegate.errors import LakeRefused
 from tidegate.home import EXIT_ERROR
 
-_HELP: Final = "The lake: backup, restore, move; is silver as published; its format and upgrade."
+_HELP: Final = "Back up, restore, move, check or upgrade a lake."
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=_HELP)
 
@@ -41,7 +41,7 @@ def check(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="All tables, as JSON, for programs")] = False,
 ) -> None:
-    """Hold silver against what was published of it: which tables apply goes on with, and how. It changes nothing."""
+    """Compare silver with its published versions: which tables apply continues, and how. It changes nothing."""
     from tidegate.lake.check import check_silver
     from tidegate.snapshot.progress.standing import KnownEvents
     from tidegate.text_layout import counted
@@ -66,7 +66,7 @@ def check(
 def upgrade(
     pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the work, and do nothing")] = False,
 ) -> None:
     """Upgrade a lake's control tables to the format of this release."""
     from tidegate.lake.followed import load as load_followed

@@ -36,7 +36,7 @@ def latency(
     name = source_named(loaded, source or next(iter(loaded.sources)))
     if not loaded.tables.keeps(tables.MARKER_DATABASE, tables.MARKER_TABLE):
         raise ConfigError(
-            f"tables.include doesn't take in {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
+            f"tables.include doesn't match {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
         )
     connection = connect(pipelines.source_info(loaded, name, from_environment, lake))
     try:

@@ -204,7 +204,7 @@ def _source_lines(source: SourceStanding, pipeline: str) -> list[str]:
     if server.error:
         lines += paragraph("  no answer:", server.error, indent="    ")
         if source.is_down:
-            goes_on = "capture tries again by itself, and goes on once it answers: mend the server or the network"
+            goes_on = "capture tries again by itself, and goes on once it answers: repair the server or the network"
             lines += paragraph("", goes_on, indent="  -> ")[1:]
     elif server.tables is not None and not server.tables:
         lines += paragraph("  no table:", "tables.include matches no table that the server shows us", indent="    ")

@@ -46,7 +46,7 @@ def tail(
     follow: Annotated[bool, typer.Option(help="Wait for new changes. Otherwise end at the newest cut")] = True,
     over_gaps: Annotated[bool, typer.Option("--over-gaps", help="Continue over missing changes")] = False,
 ) -> None:
-    """Every change of a table, as lines."""
+    """Print every change of a table, one per line."""
     from tidegate.query.formats import lines
 
     names = None if columns is None else {name.strip() for name in columns.split(",")}

@@ -121,7 +121,7 @@ def cat(
     count: Annotated[int | None, typer.Option(help="Show only this many segments", min=1)] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Print the binlog events as bytes instead of JSON")] = False,
 ) -> None:
-    """Print segments as JSON lines, or as raw binlog events. Good segments after a damage too (exit code 1)."""
+    """Print segments as JSON lines, or as raw binlog events. It continues after damaged ones (exit code 1)."""
     failed, shown = False, 0
     for segment in _segments(_paths(place, source, state_dir), seq):
         if segment is None:
@@ -147,7 +147,7 @@ def owed(
     ] = None,
     state_dir: StateDir = None,
 ) -> None:
-    """Value logs, on whatever machines, whose acknowledged commits may not all be in the lake."""
+    """List the value logs, on any machine, with acknowledged commits that the lake may lack."""
     from tidegate.capture.owing import Owing
     from tidegate.lake.bronze.table import Bronze
     from tidegate.lake.leases import take_lease

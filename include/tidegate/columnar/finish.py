@@ -123,7 +123,7 @@ def _key_text(column: ColumnPlan, value: bytes) -> str:
 
 def _read_the_same(column: ColumnPlan, what: str) -> UnsupportedValue:
     return UnsupportedValue(
-        f"column {column.name} is of the key, and {what} read the same: two rows of the source would be one",
+        f"column {column.name} belongs to the key, and {what} read the same: two rows of the source would be one",
         remedy="change such values at the source, or leave the table out",
     )
 

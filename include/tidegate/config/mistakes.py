@@ -49,7 +49,7 @@ def as_one(error: ValidationError, where: str, line_of: Callable[[list[str]], in
     if len(mistakes) > _SHOWN_MAX:
         texts.append(f"and {len(mistakes) - _SHOWN_MAX} more")
     keys, first = mistakes[0]
-    remedy = "mend this value" if len(mistakes) == 1 else "mend these values"
+    remedy = "correct this value" if len(mistakes) == 1 else "correct these values"
     if first["type"] == "extra_forbidden":
         meant_key = _meant(keys, first)
         remedy = f"known keys here: {', '.join(_owner(keys, first).model_fields)}"

@@ -116,7 +116,7 @@ class Pipeline(Section):
         server = self.sources[source]
         if not isinstance(server, MysqlSource):
             raise ConfigError(
-                f"source {source} is of flavour {server.flavour}, no server with a binlog to ask for",
+                f"source {source} has the flavour {server.flavour}, and is no server with a binlog",
                 remedy="this works with sources of MySQL and MariaDB",
             )
         return server

@@ -50,8 +50,8 @@ def _without_sparks_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     secrets = [key for key, value in settings.items() if _OF_SPARK.search(key.lower()) or _WITH_PASSWORD.search(value)]
     if secrets:
         raise ValueError(
-            f"a secret has no place in a pipeline file ({', '.join(sorted(secrets))}): a store's keys belong into the"
-            " extra of lake.conn_id, and others into spark-defaults.conf"
+            f"a secret has no place in a pipeline file ({', '.join(sorted(secrets))}): a store's keys belong in the"
+            " extra of lake.conn_id, and others in spark-defaults.conf"
         )
     return dict(settings)
 

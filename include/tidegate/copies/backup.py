@@ -3,13 +3,14 @@
 In:  a lake, a folder for its copy, perhaps with an earlier copy.
 Out: a backup: tables at versions of one moment, by name in its paper.
 
-The order makes the versions fit. The versions of control's tables are looked at first, all at one
-moment; directly after it those of silver's tables, then of the changelogs. These versions are
-copied, however long it takes; bronze comes last, at its newest version. Nothing in the copy then
-mentions data too late to be in it: silver is as far as control says or a little further, as after a
-killed apply, and bronze has all of silver's data. Before all this, files alone are brought, in any
-order. When a source is captured for the first time meanwhile, control may have its columns and the
-copy lack them: then all of it is done again. The same happens when VACUUM takes a chosen version.
+The order makes the versions fit. First the versions of control's tables are noted, all at one
+moment; directly afterwards those of silver's tables, then those of the changelogs. These versions are
+copied, however long it takes. Bronze comes last, at its newest version. Nothing in the copy then
+mentions data that came too late for it: silver is as far as control says or a little further, as
+after a killed apply, and bronze has all of silver's data. Before all this, only files are copied, in
+any order. If a source is captured for the first time meanwhile, the copied control may have its
+columns while the copy lacks them: then all of it is done again. The same happens if VACUUM takes a
+chosen version.
 
 A kill costs nothing: a file already there with its size isn't copied again. An earlier backup in
 the same folder counts until the new one has ended, since its versions stay, unless a table was made
@@ -148,7 +149,7 @@ class Backup:
         if unlike:
             names = ", ".join(unlike[:_CONTENTS_TOLD]) + (" ..." if len(unlike) > _CONTENTS_TOLD else "")
             raise LakeRefused(
-                f"it isn't the lake of the earlier backup any more: {names} of it are gone, or others",
+                f"it isn't the lake of the earlier backup any more: {names} are gone, or were made anew",
                 where=self.lake.root,
                 remedy=f"restore {self.target.root}, or give another folder",
             )
@@ -369,7 +370,9 @@ def check_apart(lake: LakeFiles, other: LakeFiles) -> None:
     """Raises UsageError when one lies in the other."""
     ours, theirs = f"{lake.root}/", f"{other.root}/"
     if ours.startswith(theirs) or theirs.startswith(ours):
-        raise UsageError("the lake and its copy lie in one another", where=other.root, remedy="give another folder")
+        raise UsageError(
+            "one of the lake and its copy is inside the other", where=other.root, remedy="give another folder"
+        )
 
 
 def contents(lake: LakeFiles) -> list[str]:

@@ -1,4 +1,4 @@
-"""Silver tables that were published, and of which a lake has no log any more: no backup can have them.
+"""Published silver tables whose log the lake doesn't have any more: no backup can have them.
 
 In:  a lake, the paths that a backup has or names.
 Out: the other paths. A table that came since the backup has a log, and isn't among them.

@@ -85,7 +85,7 @@ def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> Copy
         raise LakeRefused(
             f"{', '.join(sorted(made.lacks))} can't be copied",
             where=lake.root,
-            remedy="mend what is said of it, or move its folder away; then move the lake again",
+            remedy="remove the fault that is named for it, or move its folder away; then move the lake again",
         )
     failpoint("move_before_check")
     held.check()

@@ -198,14 +198,16 @@ class Script:
     def _columns_of_query(self, cursor: Cursor, database: str, columns: Columns) -> list[Column]:
         def lasting(table: TableName) -> Sequence[Column]:
             if table in self._temporary:
-                raise DDLError("it takes columns from a temporary table", remedy="write them")
+                raise DDLError("it takes columns from a temporary table", remedy="write them into the statement")
             return columns(table)
 
         return query_columns(cursor, database, lasting)
 
     def _from_temporary(self, table: TableName, source: TableName) -> DdlNotRead:
         named = f"`{source[0]}.{source[1]}`"
-        error = DdlNotRead(f"{table[0]}.{table[1]} takes columns from a temporary table ({named})", remedy="write them")
+        error = DdlNotRead(
+            f"{table[0]}.{table[1]} takes columns from a temporary table ({named})", remedy="write them into it"
+        )
         self.history.hold([table], error)
         return error
 

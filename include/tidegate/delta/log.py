@@ -171,7 +171,7 @@ class DeltaLog:
             return state.after(version, actions)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LakeRefused(
-                f"version {version} of its log isn't as the protocol has it: {type(error).__name__}: {error}",
+                f"version {version} of its log doesn't follow the protocol: {type(error).__name__}: {error}",
                 where=self.place,
                 remedy="restore that file",
             ) from error

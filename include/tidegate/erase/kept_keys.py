@@ -1,4 +1,4 @@
-"""The keys of an erasure that isn't over, in the lake: who goes on after a kill can't learn them from bronze any more.
+"""The keys of an unfinished erasure, kept in the lake: after a kill bronze may not show them any more.
 
 In:  a table, keys.
 Out: an object of control/erasing from before the first change until all is done; then nothing.

@@ -158,6 +158,7 @@ class ReferringTables:
                     reached.add(link.child)
                     left.append(link.child)
         try:
+            # Parents come first: a child's condition is made of the keys that its parents lose.
             graph = TopologicalSorter[Pair]()
             for child in sorted(reached):
                 graph.add(child, *(link.parent for link in links.get(child, ())))

@@ -1,4 +1,4 @@
-"""Whether the source still has a person's rows: what it has comes again with the next snapshot, or verification.
+"""Whether the source still has a person's rows: the next snapshot, or repair by verify, would bring them back.
 
 In:  a side of verify's, a condition, keys.
 Out: nothing; UsageError while it has one.

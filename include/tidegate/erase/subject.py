@@ -71,6 +71,7 @@ class Subject:
         types = {column.name.lower(): canonical(column).arrow for column in self.newest.columns}
         names = [name.lower() for name in self.newest.key_names]
         choices = _choices(self.condition, types)
+        # A part of the key stands for many rows, and another column for none that can be named.
         if choices is None or any(choice.keys() != set(names) for choice in choices):
             return None
         return {tuple(choice[name] for name in names) for choice in choices}
@@ -88,6 +89,8 @@ class Subject:
         if absent:
             is_unsure = self._unsure(rows, batch, absent) & ~is_true
             self.unsure.update(_key(keys, index) for index in np.flatnonzero(is_unsure).tolist())
+        # An update's after image is the row below its before image. A changed key links both ways: whichever of the
+        # two a row is found by, the other one is the same person's.
         before = np.flatnonzero(kinds == IMAGE_BEFORE)
         for index in before[_differ(keys, before, before + 1)].tolist():
             old, new = _key(keys, index), _key(keys, index + 1)
@@ -102,6 +105,7 @@ class Subject:
 
     def close(self) -> None:
         """All keys that updates connect with these."""
+        # Along the links until no new key comes: a row may have had many keys.
         left = list(self.keys)
         while left:
             for other in self.links.get(left.pop(), ()):
@@ -119,6 +123,7 @@ class Subject:
         lacks = np.zeros(batch.num_rows, np.bool_)
         for name in asked & absent.keys():
             lacks |= absent[name]
+        # Where the opposite is true in spite of the missing column, the condition is certainly false.
         if lacks.any():
             opposite = Subject(Not(self.condition), self.newest, self.alike)
             lacks &= ~opposite.true_of(batch, rows.version, absent)
@@ -131,6 +136,7 @@ class Subject:
     def has_key(self, batch: pa.RecordBatch, version: TableVersion) -> Mask:
         """Per row, whether its key is one of the keys."""
         keys = self.key_columns(batch, version)
+        # First column by column, in Arrow: it leaves few rows to be looked up as whole keys in Python.
         may = np.ones(batch.num_rows, np.bool_)
         for position, column in enumerate(keys):
             wanted = _values_of(column.type, {key[position] for key in self.keys})
@@ -151,7 +157,7 @@ class Subject:
                 raise self._unasked(version, f"not all of them say whether {leaf.column} was NULL")
             if named in batch.schema.names:
                 columns[leaf.column] = batch.column(named)
-            else:
+            else:  # this version doesn't have it: NULLs, so no comparison with it is true
                 column = next(c for c in self.newest.columns if c.name.lower() == leaf.column.lower())
                 columns[leaf.column] = pa.nulls(batch.num_rows, canonical(column).arrow)
         try:
@@ -176,7 +182,7 @@ class Subject:
 
     def _unasked(self, version: TableVersion, why: str) -> UsageError:
         return UsageError(
-            f"the condition can't be asked of rows of version {version.version}: {why}",
+            f"the condition can't be checked on rows of version {version.version}: {why}",
             where=self.newest.name,
             remedy="name the rows by their key",
         )
@@ -247,6 +253,7 @@ def _whole(rows: LoggedRows) -> tuple[pa.RecordBatch, dict[str, Mask]]:
     batch, present = rows.images.rows, rows.images.present
     if present is None:
         return batch, {}
+    # FULL_NODUP leaves equal values out of the after image: they are in the before image, the row above.
     after = batch.column(tables.OP).to_numpy() == IMAGE_AFTER
     at, absent = np.arange(batch.num_rows, dtype=np.int64), dict[str, Mask]()
     for name, has in zip(rows.plan.schema.names, present, strict=True):

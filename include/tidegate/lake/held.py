@@ -38,7 +38,7 @@ def from_row(row: Mapping[str, Any]) -> Standing:
         return _standing(row)
     except (ValueError, AssertionError) as error:
         raise LakeRefused(
-            f"control/table_states says of {row['table']} at {row['recorded_at']} what can't be: {error}",
+            f"control/table_states has an impossible row of {row['table']}, of {row['recorded_at']}: {error}",
             where=row["pipeline"],
             remedy="take back what was written there by hand: control tables are tidegate's own",
         ) from error

@@ -222,7 +222,7 @@ def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
     for name, text in sorted(read.configuration.items()):
         if name.startswith(_CHECK) and (odd := sorted(lost & _named(text))):
             raise SchemaMismatch(
-                f"silver's constraint {name.removeprefix(_CHECK)} ({text}) names column {odd[0]}, which goes",
+                f"silver's constraint {name.removeprefix(_CHECK)} ({text}) names column {odd[0]}, which is dropped",
                 where=read.place,
                 remedy="drop the constraint from silver, then `tidegate release`",
             )

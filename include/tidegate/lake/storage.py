@@ -83,9 +83,9 @@ def lake_root(path: str, home: Path) -> str:
         )
     if "#" in path or "?" in path:  # nothing after it would be part of a path: all tables would lie in one folder
         raise ConfigError(
-            "a URL of a store may have no # or ? in it",
+            "the URL of a store can't contain # or ?",
             where=f"{parts.scheme}://...",
-            remedy="name the folder otherwise",
+            remedy="give the folder another name",
         )
     url = "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path
     return url.rstrip("/")

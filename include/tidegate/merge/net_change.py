@@ -3,8 +3,8 @@
 In:  changes in log order (binlog/rows/decode.py): a record batch and its key's names, or the hashes of their keys.
 Out: the rows that are the last of their key, in the same order.
 
-Right because a change says the whole row (upsert) or its absence (delete): what came before it leaves no trace. An
-update that changes the key comes as delete of the old and upsert of the new, so each key stands for itself.
+This is right because a change says the whole row (upsert) or its absence (delete): earlier changes leave no trace. An
+update of the key comes as a delete of the old key and an upsert of the new one, so each key stands for itself.
 """
 
 from __future__ import annotations

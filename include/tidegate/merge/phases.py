@@ -5,9 +5,9 @@ Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one D
      txnVersion is the phase's upto_ts, so a killed window goes on at the phase where it stopped.
 
 Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows from both sides
-of a DDL. The part before a TRUNCATE or DROP of all rows need not be done at all, schema changes included: the emptying
-phase gives the table its columns. Only up to a rename, or a partition that changes tables, it must be: there another
-name takes the rows over.
+of a DDL. The part before a TRUNCATE or DROP of all rows need not be done, schema changes included: the emptying phase
+gives the table its columns. One part must be done: up to a rename, or to a partition that changes tables, because
+there another name takes the rows over.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 In:  a phase's changes in any order: a number for the key of each, and its place.
 Out: Spans: the counting changes in order, with the commit_ts of the end of each.
 
-Of several changes of a row in one transaction the last counts, so no version is empty. A row read by a snapshot stands
-at its low mark, and was read by the high mark: where a change lies between, its values may be those of the change, so
-the row read doesn't count. Changes already in silver don't count, either: a wave has them read again. Nor does a row
-read before one of them, for silver has it as it was later. Pure.
+Of several changes of a row in one transaction the last counts, so no version is empty. A row read by a snapshot counts
+at its low mark, and was read before the high mark. If a change lies between, the row may have the values of that
+change already, so the row read doesn't count. Changes already in silver don't count, either: a wave has them read
+again. Nor does a row read before such a change, since silver has the later row. Pure.
 """
 
 from __future__ import annotations

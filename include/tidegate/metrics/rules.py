@@ -178,7 +178,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         *(_CRITICAL, 0, 0, (Term("tidegate_verified_tables", _ABOVE, labels={"outcome": "different"}),)),
         "Tables differ from the source",
         "{value} tables differ from the source",
-        "`tidegate verify {pipeline}` shows the rows; `--repair` mends them.",
+        "`tidegate verify {pipeline}` shows the rows; `--repair` copies them again.",
         _different,
         runbook="wrong-data",
     ),

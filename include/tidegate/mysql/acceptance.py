@@ -113,7 +113,9 @@ def _gap_at(run: RunningCapture, facts: SourceFacts, captured: Captured, checkpo
 def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
     """Land the value log's segments, then the gap. Raises LakeUnavailable, Fenced."""
     if recovered.newest is None:
-        raise LakeUnavailable("can't be asked where capture is", where=bronze.url, remedy="try again when it can")
+        raise LakeUnavailable(
+            "the place of capture can't be read from it", where=bronze.url, remedy="try again when it can"
+        )
     land_rest(bronze, value_log, recovered.newest.seq)
     bronze.append([gap.segment])
 

@@ -42,7 +42,7 @@ _REMEDIES: Final = {
     ErrorMeaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
     ErrorMeaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
     ErrorMeaning.NOT_GRANTED: "grant REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT",
-    ErrorMeaning.REFUSED: "mend the server's settings, the account, or the connection's extra",
+    ErrorMeaning.REFUSED: "correct the server's settings, the account, or the connection's extra",
 }
 
 

@@ -279,7 +279,7 @@ class _Source:
             read = self.pipeline.tables.include_as_read
             text = f"tables.include matches no table that the server shows this account ({read}):"
             near = near_table(self.pipeline.tables.include[0], self.shown)
-            text += " mend the patterns, or grant it SELECT there" + "".join(f"; did you mean {name}?" for name in near)
+            text += " correct them, or grant it SELECT there" + "".join(f"; did you mean {name}?" for name in near)
             yield self._line(SourceVerdict.REFUSED if began is None else SourceVerdict.CAUTION, text)
             return
         matching = counted(len(versions), "table matches", "tables match")

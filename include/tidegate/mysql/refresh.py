@@ -98,9 +98,9 @@ def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: Col
     came = [c.name for c in now.columns if ids[c.id] == c.id]
     if went and came:
         raise SchemaMismatch(
-            f"column {went[0]} went and {came[0]} came",
+            f"column {went[0]} disappeared and {came[0]} appeared",
             where=_at(last, stop),
-            remedy=f"say --renamed {went[0]}={came[0]}, or --dropped {went[0]} when it was no rename",
+            remedy=f"give --renamed {went[0]}={came[0]}, or --dropped {went[0]} if it was no rename",
         )
     by_id = {column.id: column for column in last.columns}
     columns = tuple(_as_before(replace(c, id=ids[c.id]), by_id.get(ids[c.id])) for c in now.columns)

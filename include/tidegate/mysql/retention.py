@@ -119,7 +119,7 @@ def purge_text(retention: Retention) -> str:
         )
     if retention.rule in (UNKEPT, UNREAD):
         words = UNKEPT_WORDS if retention.rule == UNKEPT else UNREAD_WORDS
-        return f"{words}; tidegate check says how to mend it"
+        return f"{words}; tidegate check says what to do"
     if retention.seconds_left is None:
         return "the server purges nothing by itself"
     setting, files = SETTINGS[retention.rule], counted(retention.files_before, "file", "files")

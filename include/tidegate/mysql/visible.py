@@ -44,7 +44,7 @@ def visible_place(cursor: Any, *, mariadb: bool, gtids: bool = True) -> Visible 
         if end is not None:
             place = Visible(end.file, end.offset)
     raise SourceUnavailable(
-        f"the log went on in another file each of {VERIFY_VIEW_ATTEMPTS_MAX} times that a view was opened",
+        f"the log moved to another file each of {VERIFY_VIEW_ATTEMPTS_MAX} times that a view was opened",
         where=place.file,
         remedy="it is tried again",
     )

@@ -92,5 +92,5 @@ def _write(etcd: Etcd, node_id: str, wish: Wish, state: NodeState) -> EtcdEntry:
 
 def _node(node_id: str, entry: EtcdEntry) -> Node:
     if entry.value is None:
-        raise UsageError(f"PD knows no Pump {node_id}", where=PUMPS, remedy="it is there once it was online")
+        raise UsageError(f"PD knows no Pump {node_id}", where=PUMPS, remedy="PD knows a Pump once it has been online")
     return Node.parse(entry.value)

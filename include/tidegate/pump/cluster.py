@@ -232,7 +232,7 @@ class Mvcc:
                 return fate(json.loads(answer.read()), start_ts)
         except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
             raise SourceUnavailable(
-                f"can't ask what became of transaction {start_ts}: {error}",
+                f"can't ask for the result of transaction {start_ts}: {error}",
                 where=address,
                 remedy="its changes wait, and all that was committed after it; bring a TiDB's status port back",
             ) from None

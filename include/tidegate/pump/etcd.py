@@ -82,7 +82,7 @@ class Etcd:
         where = ", ".join(self.urls)
         if isinstance(why, urllib.error.HTTPError) and why.code in _REFUSALS:
             raise SourceRefused(
-                f"PD refuses to be asked: {why}",
+                f"PD refuses the question: {why}",
                 where=where,
                 remedy="its gRPC gateway has to be on (enable-grpc-gateway), and open to this Pump",
             ) from None

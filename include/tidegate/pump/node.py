@@ -71,7 +71,7 @@ class Node:
             raise SourceRefused(
                 f"a Pump's record in PD can't be read: {error!r} in {text[:200]!r}",
                 where=PUMPS,
-                remedy="look at who writes there; binlogctl shows and mends it",
+                remedy="find out who writes there; binlogctl shows and repairs it",
             ) from None
 
 

@@ -172,9 +172,9 @@ class PumpReader:
         known = int(kept) if kept else (None if door.cluster is not None else self._settings.cluster())
         if known is not None and (why := door.enters(known)):
             raise PositionLost(
-                f"{why}, of which its segments are",
+                f"{why}, and its segments are of that one",
                 where=self._settings.source,
-                remedy="give another cluster's Pump a source of its own; or mend cluster_id",
+                remedy="give another cluster's Pump a source of its own; or correct cluster_id",
             )
 
     # --- the stream --------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ class Subscription:
             text = f"SELECT {_NUMBERED} FROM changes WHERE ({self._options.where}\n) ORDER BY {_NUMBERED}"
             matches = self._database.sql(text).to_arrow_table()
         except db.Error as error:
-            raise QueryRefused(" ".join(str(error).split()), where="--where", remedy="mend the condition") from error
+            raise QueryRefused(" ".join(str(error).split()), where="--where", remedy="correct the condition") from error
         return rows.take(matches[_NUMBERED])
 
     def save(self, place: ChangePlace) -> None:

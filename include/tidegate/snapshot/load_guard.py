@@ -1,11 +1,11 @@
-"""Whether a source has too much to do to be read from now, by a person's bounds.
+"""Whether a source is too busy to be read now, by the bounds in the pipeline file.
 
 In:  bounds; connections to the source and to a replica of it.
 Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on;
      the same to `tell`.
 
-An unavailable figure is an error when our account may not look, and a reason to pause where it may
-pass: a silent replica, or one with stopped replication, lags for all that is known.
+A figure may be unavailable. If our account may not see it, this is an error. If the cause may pass,
+reading pauses: a silent replica, or one with stopped replication, may lag by any time.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class ExactView:
                 beside = BranchesBeside.now(asked.raw)
                 at = self._placed()
                 if at.file != (end or before).file:
-                    raise TablesBusy("the log went on in another file as the view was opened")
+                    raise TablesBusy("the log moved to another file as the view was opened")
                 if beside.are_seen(asked.raw, at):
                     return at
             except (pymysql.err.MySQLError, OSError) as error:

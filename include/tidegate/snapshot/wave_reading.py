@@ -176,7 +176,7 @@ def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:
     if (connection.server_id, connection.server_uuid) != (wave.server_id, wave.server_uuid):
         connection.close()
         raise SourceUnavailable(
-            "another server answers now than the one that has the wave's mark",
+            "a different server answers now: the wave's mark is at another one",
             where=info.where,
             remedy="it is tried again; give the connection the address of one server",
         )

@@ -190,7 +190,7 @@ def check_followed(version: TableVersion) -> None:
         )
     if not version.key:
         raise UnsupportedValue(
-            "the table has no key, and TiCDC writes rows again after a restart: which are new nobody can tell",
+            "the table has no key, and TiCDC writes rows again after a restart: nobody can tell which ones are new",
             remedy=REFILL.after("give it a primary key"),
         )
 
@@ -207,7 +207,7 @@ def _batch(
     for texts, column in zip(rows.columns, version.columns, strict=True):
         done = cells(texts.take(take), column, form, window.zero_dates)
         if done.null_dates and column.id in version.key:
-            what = f"column {column.name} is of the key, and has an impossible date: two rows would be one"
+            what = f"column {column.name} belongs to the key, and has an impossible date: two rows would be one"
             raise UnsupportedValue(what, remedy="change such values at the source, or leave the table out")
         nulled += done.null_dates
         arrays.append(done.values)

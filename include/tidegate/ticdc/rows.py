@@ -265,7 +265,7 @@ def _check_unquoted(data: bytes, wanted: WantedColumns) -> None:
             raise StreamCorrupt(
                 f"byte {int(wrong[0])} begins a value without quotes that is neither a number nor NULL, whose mark is"
                 f" {csv.null!r} here",
-                remedy=REFILL.after("say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does"),
+                remedy=REFILL.after("set csv.null, csv.quote and csv.delimiter as in the changefeed's sink.csv"),
             )
         quoted, is_end, is_delimiter = inside[-1], bool(ends[-1]), bool(delimiters[-1])
 

@@ -158,6 +158,6 @@ def _too_late(
     last = max(needed.values(), default=0)
     wanted = f"{last} ({time_text(last)})" if last else "any"
     return VerifyError(
-        f"{at}, wanted is {wanted} after {seconds:g} s",
+        f"{at}, not {wanted}, after {seconds:g} s",
         remedy="is apply running? `tidegate status` says; or give a larger --timeout",
     )

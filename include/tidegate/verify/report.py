@@ -1,6 +1,6 @@
 """The findings of a verification.
 
-In:  the comparison (comparison.py) and the cut it was made at.
+In:  the comparison (check.py) and the cut it was made at.
 Out: values, and their JSON form for `tidegate verify --json`.
 """
 

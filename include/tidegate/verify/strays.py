@@ -1,7 +1,7 @@
 """Rows of a routed silver table that belong to none of its shards: each shard is compared with its own rows alone.
 
 In:  a silver table at a version, the shards that were compared, the lake's schema history.
-Out: a result that says how many live rows have no shard, or one that flows into another table by now; or none.
+Out: a result with the number of live rows without a shard, or with a shard that now flows into another table; or none.
 """
 
 from __future__ import annotations

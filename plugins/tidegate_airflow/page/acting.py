@@ -1,4 +1,4 @@
-"""A person's form, done: the same functions as the commands call.
+"""Carry out a person's form, by the same functions that the commands call.
 
 In:  a Desk, the fields of a form.
 Out: the function's effect; its line. UsageError for a form that the page didn't make.
@@ -72,7 +72,7 @@ def perform(desk: Desk, form: SentForm) -> str:
             return holds.release(desk, form.name, form.seen)
         case Act.REFRESH:
             if any("=" not in pair for pair in form.renamed):
-                raise UsageError("a renamed column is a line OLD=NEW", where=desk.name, remedy="go back and mend it")
+                raise UsageError("a renamed column is a line OLD=NEW", where=desk.name, remedy="go back and correct it")
             pairs = dict(pair.split("=", 1) for pair in form.renamed)
             return holds.refresh(desk, form.name, ColumnAnswers(pairs, tuple(form.dropped)), form.seen)
         case Act.JUDGE:

@@ -197,7 +197,7 @@ class PrivateCopy:
         ]
         if bodies and sum(any(_changes_rows(action) for action in commit) for commit in commits) > 1:
             raise DeltaUnsupported(
-                "two statements changed rows of a table with a change data feed, which one commit can't tell",
+                "two statements changed rows of a table with a change data feed: one commit can't record both",
                 where=self._root,
                 remedy="turn the feed off, or take the statement's rows by a snapshot",
             )

@@ -65,8 +65,8 @@ def _check_owner(app: Application, pumps: tuple[str, ...]) -> None:
     for source in pumps[1:]:
         if app.histories[source].tables():
             raise ConfigError(
-                f"tables of {', '.join(pumps)} stand under the name of {source}, and {pumps[0]} is the first of these"
-                " Pumps in the pipeline file",
+                f"tables of {', '.join(pumps)} are recorded under the name of {source}, and {pumps[0]} is the first of"
+                " these Pumps in the pipeline file",
                 where=app.lake.root,
                 remedy=f"put {source} before the others of its cluster in the pipeline file",
             )
@@ -86,16 +86,16 @@ def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
         raise ConfigError(
             f"Pump {source} is no longer in the pipeline file, and bronze has writes of it that silver lacks",
             where=app.lake.root,
-            remedy=f"put {source} back; take it out of TiDB's configuration first, stop it when each of its"
-            " transactions has its answer, and take it out of the file once an apply has run after that",
+            remedy=f"put {source} back. To remove it: take it out of TiDB's configuration, stop it when each of its"
+            " transactions has its answer, let apply run once, and then take it out of the file",
         )
     if any(app.histories[pump].tables() for pump in pumps):
         return
     rows = needed_rows(app.lake, {source}, lambda *_: app.cut_ts)[source].rows
     if any(row["origin"] for row in rows):
         raise ConfigError(
-            f"{source} is no longer in the pipeline file, and no table stands under the names of {', '.join(pumps)}:"
-            f" those of their cluster stand under {source}'s",
+            f"{source} is no longer in the pipeline file, and no table is recorded under the names of"
+            f" {', '.join(pumps)}: those of their cluster are recorded under {source}'s",
             where=app.lake.root,
             remedy=f"put {source} back, before the others of its cluster; the first Pump of a cluster can't go",
         )
@@ -112,8 +112,8 @@ def _check_joins(app: Application, source: str) -> None:
     written = naming(app.lake, source, left_ts + 1, _FOREVER)
     if any(ref.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for ref in written):
         raise ConfigError(
-            f"Pump {source} joins, and TiDB has written to it already: silver is beyond that, and lacks it",
+            f"Pump {source} joins, and TiDB has written to it already: silver is past these writes, and lacks them",
             where=app.lake.root,
-            remedy="start a new lake path; a Pump joins before TiDB writes to it: it is put into the pipeline file,"
-            " apply runs once, then TiDB may have its address",
+            remedy="start a new lake path. Add a Pump before TiDB writes to it: put it into the pipeline file,"
+            " let apply run once, then give TiDB its address",
         )

@@ -121,6 +121,8 @@ class _Hold:
         if first is None:
             return {}
         ends, waiting = {self._root: first}, [self._root]
+        # A taker reads its rows in the giver's silver, which lacks changes. So each taker must have been emptied later
+        # than it took them, and so must the tables that it gave rows to in turn.
         while waiting:
             name = waiting.pop()
             end = ends[name]
@@ -147,7 +149,7 @@ class _Hold:
             if not max(app.positions.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
                 continue
             if version.status.waits or unlogged_reason(app, version):
-                ending.clear()
+                ending.clear()  # it brings a cause back: what emptied the table before is no end
             elif empties(version) and version.commit_ts > after_ts and self._ends(name, standing, version):
                 ending.append(version)
         return ending[0] if ending else None

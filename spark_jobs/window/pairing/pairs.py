@@ -63,6 +63,7 @@ class Summaries:
                 self.held_bytes += summary.held_bytes
             self.kept.move_to_end(place)  # the last ones are those that the next window looks at
             yield ref, summary
+        # Not before the end of the loop: `unread` counts on what was kept at its beginning.
         while self.held_bytes > TIDB_KEPT_BYTES_MAX:
             _, gone = self.kept.popitem(last=False)
             self.held_bytes -= gone.held_bytes
@@ -144,6 +145,7 @@ def _paired(app: Application, window: Window, owner: str, segments: _Segments, l
     wanted = _Wanted(pairs, _committed(summarized, low_ts, window.cut_ts))
     for ref, summary in summarized:
         wanted.take(ref, summary)
+    # From the newest on: in steady work a prewrite is just below its commit, and older segments needn't be read.
     for refs in _newest_first(segments.earlier):
         if not wanted.any:
             break
@@ -164,6 +166,7 @@ def _committed(summarized: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cu
         stamps.append(summary.stamps[inside])
     empty = np.empty(0, np.int64)
     answers = Answers(*each_once(np.concatenate([empty, *started]), np.concatenate([empty, *stamps])))
+    # Repeated answers are gone (each_once): one start_ts that is still there twice has two commit_ts.
     twice = np.flatnonzero(answers.started[1:] == answers.started[:-1])
     if len(twice):
         start_ts, (first, second) = int(answers.started[twice[0]]), answers.stamps[twice[0] : twice[0] + 2].tolist()
@@ -203,7 +206,7 @@ class _Wanted:
     def _taken(self, started: npt.NDArray[np.int64]) -> Answers:
         wanted = started[self._committed.among(started)]
         at = np.searchsorted(self._committed.started, wanted)
-        at = at[self._waits[at]]
+        at = at[self._waits[at]]  # a second copy of a prewrite finds its commit taken
         self._waits[at] = False
         self._count -= len(at)
         return Answers(self._committed.started[at], self._committed.stamps[at])

@@ -26,7 +26,7 @@ from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import canonical
 
 _SECTION: Final = "tables.computed"
-_MEND: Final = f"mend the rule in {_SECTION}"
+_MEND: Final = f"correct the rule in {_SECTION}"
 
 
 def computed_in(columns: Sequence[ComputedColumn], versions: Iterable[TableVersion]) -> tuple[SilverColumn, ...]:

@@ -58,12 +58,12 @@ def check_condition(condition: Condition, version: TableVersion) -> None:
         column = columns.get(leaf.column.lower())
         if column is None:
             why = f"{_SECTION} names column {leaf.column}, which the table doesn't have"
-            raise SchemaMismatch(why, where=version.where, remedy=f"mend the condition in {_SECTION}")
+            raise SchemaMismatch(why, where=version.where, remedy=f"correct the condition in {_SECTION}")
         try:
             _check_leaf(leaf, column)
         except ValueError as error:
             why = f"{_SECTION} compares column {leaf.column} of type {column.type}: {error}"
-            raise SchemaMismatch(why, where=version.where, remedy=f"mend the condition in {_SECTION}") from None
+            raise SchemaMismatch(why, where=version.where, remedy=f"correct the condition in {_SECTION}") from None
     if version.foreign_keys:
         why = (
             f"{_SECTION} has a condition for its rows, and foreign keys change them below the log, also those left out"

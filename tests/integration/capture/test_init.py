@@ -180,7 +180,7 @@ def test_a_wrong_password_writes_no_file(server: Server, folder: Path) -> None:
     ("pipeline", "more", "why"),
     [
         ("p-q", [], "a letter, then letters, digits and _"),
-        ("p", ["--conn-id", "p-db"], "no shell exports a variable AIRFLOW_CONN_P-DB"),
+        ("p", ["--conn-id", "p-db"], "a shell can't export a variable AIRFLOW_CONN_P-DB"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_asked(

@@ -250,7 +250,7 @@ def test_the_same_server_under_another_name_of_its_log_goes_on_by_gtid_where_the
         server.options = (*options, "--log-bin=renamed")
         server.restart()
         server.query("INSERT INTO shop.orders (name) VALUES ('behind')")
-        with pytest.raises(PositionLost, match=r"renamed\.000001.*positions of one mean nothing on another.*accept"):
+        with pytest.raises(PositionLost, match=r"renamed\.000001.*positions of one mean nothing at another.*accept"):
             capture_run(server, tmp_path / "position" / "lake", dump="position").run(300)
         if server.flavour == "mariadb":
             with pytest.raises(PositionLost, match="doesn't have transactions that were captured"):

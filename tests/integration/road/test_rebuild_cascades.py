@@ -146,7 +146,7 @@ def test_a_snapshot_is_enough_where_bronze_begins_later(
     plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.b", "", "")
     assert rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=road.lines.append) == 0
     plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.c", "", "")
-    with pytest.raises(LakeRefused, match=r"bronze has no log of one from before.*mends the live table"):
+    with pytest.raises(LakeRefused, match=r"bronze has no log of one from before.*repairs the live table"):
         plan.run(BackgroundSession(lambda: spark), road.lines.append)
 
 

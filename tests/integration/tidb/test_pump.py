@@ -327,7 +327,7 @@ def test_a_pipeline_file_that_names_another_cluster_than_what_is_captured_is_ref
         client = Client(f"unix:{tmp_path}/p.sock")
         assert client.write(encode.binlog(PREWRITE, 1000, key=b"k")) == ""
         client.close()
-    with pytest.raises(PositionLost, match="this Pump is of cluster 8, not of 7, of which its segments are"):
+    with pytest.raises(PositionLost, match="this Pump is of cluster 8, not of 7, and its segments are of that one"):
         pump_run(tmp_path, Counter(), cluster_id=8).run(5)
 
 

@@ -110,7 +110,7 @@ def test_a_pipeline_file_that_would_lose_a_pump_is_refused(spark: SparkSession, 
     alone = lake_with(tmp_path, {first: []})[0]
     with pytest.raises(ConfigError, match=f"Pump {second} is no longer in the pipeline file"):
         applied(alone, lake, spark, [])
-    with pytest.raises(ConfigError, match=f"those of their cluster stand under {first}'s"):
+    with pytest.raises(ConfigError, match=f"those of their cluster are recorded under {first}'s"):
         applied(lake_with(tmp_path, {second: []})[0], lake, spark, [])
 
 

@@ -60,7 +60,7 @@ def test_the_shadow_of_a_kept_table_is_known_by_its_name(table: str, follows: bo
     [
         (("flavour: mysql", "flavor: mariadb"), "p.yaml:3: sources.s.flavor: unknown key; did you mean flavour?"),
         (("flavour: mysql", "flavour: maria"), "'maria', and must be 'mysql' or 'mariadb'; of TiDB 'tidb' or 'ticdc'"),
-        (("['a.*']", "a.*"), "p.yaml:4: tables.include: must be a list, in brackets: [a, b]; mend this value"),
+        (("['a.*']", "a.*"), "p.yaml:4: tables.include: must be a list, in brackets: [a, b]; correct this value"),
         (("['a.*']", "[]"), "tables.include: must not be empty"),
         (("['a.*']", "[shop]"), "tables.include: pattern 'shop' must be database.table (all of a database: 'shop.*')"),
         (("pipeline: p", "pipeline: my shop"), "pipeline: 'my shop' must be a letter, then letters, digits and _"),

@@ -236,7 +236,7 @@ def test_without_silver(lake: FakeLake, target: FakeLake, again: FakeLake) -> No
 def test_who_is_refused(lake: FakeLake, target: FakeLake, again: FakeLake, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no backup"):
         restore(target, again)
-    with pytest.raises(UsageError, match="in one another"):
+    with pytest.raises(UsageError, match="is inside the other"):
         backup(lake, FakeLake(tmp_path / "lake" / "backup"))
     with pytest.raises(UsageError, match="isn't a backup"):
         backup(FakeLake(tmp_path / "other"), lake)

@@ -328,5 +328,5 @@ def test_a_log_without_metadata_or_of_another_form_is_refused() -> None:
     with pytest.raises(LakeRefused, match="no protocol or no metaData"):
         checkpoint_write.write(stored([[{"protocol": PROTOCOL}]]), 0, now_ms=NOW_MS)
     odd = {"path": "f", "partitionValues": {}, "size": "many", "modificationTime": 1, "dataChange": True}
-    with pytest.raises(LakeRefused, match="isn't as the protocol has it"):
+    with pytest.raises(LakeRefused, match="doesn't follow the protocol"):
         checkpoint_write.write(stored([*appends(0), [{"add": odd}]]), 1, now_ms=NOW_MS)

@@ -119,5 +119,5 @@ def test_each_kind_of_source_has_the_connection_that_it_needs(tmp_path: Path) ->
 
 @pytest.mark.parametrize("text", ['{"extra": "no', '{"extra": 7}', '{"port": "x"}'])
 def test_a_connection_that_cannot_be_read_is_refused_without_its_text(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"^AIRFLOW_CONN_X: the connection is not valid JSON; mend it$"):
+    with pytest.raises(ConfigError, match=r"^AIRFLOW_CONN_X: the connection is not valid JSON; correct it$"):
         from_environment("x", {"AIRFLOW_CONN_X": text})

@@ -222,7 +222,7 @@ def _default(plan: Plan, i: int) -> Any:
                 return value
             why = f"{column.default} is no date"
     lacking = f"a new row lacks column {plan.columns[i].name} (binlog_row_image is not FULL)"
-    return UnsupportedValue(f"{lacking}, whose default can't be told: {why}", remedy=_WHOLE_IMAGES)
+    return UnsupportedValue(f"{lacking}, whose default isn't known: {why}", remedy=_WHOLE_IMAGES)
 
 
 def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:

@@ -63,7 +63,7 @@ def heal(mismatch: Mismatch, last: TableVersion, new_id: Callable[[], int], *, a
     names = {str(wire.name).lower() for wire in wires}
     went = [column.name for column in last.columns if column.name.lower() not in names]
     if came and went:
-        raise _doubt(f"column {went[0]} went and {came[0].name} came: that may be a rename", REFRESH)
+        raise _doubt(f"column {went[0]} disappeared and {came[0].name} appeared: that may be a rename", REFRESH)
     for wire in came:
         if not (added_are_null and wire.nullable):
             raise _doubt(f"column {wire.name} came, and what rows from before have in it isn't in the log", REFRESH)

@@ -194,7 +194,7 @@ def _made(store: LogStore, before: Contents | None, version: int, now_ms: int) -
         return _encoded(before, later, version, now_ms)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise LakeRefused(
-            f"an action up to version {version} isn't as the protocol has it: {error}",
+            f"an action up to version {version} doesn't follow the protocol: {error}",
             where=store.where,
             remedy=f"let Spark write a checkpoint, and {REPORT}",
         ) from error

@@ -92,6 +92,7 @@ class BronzeFile:
             raise _foreign(f"{add.get('path')} has no statistics of its segments in the log") from error
         if add.get("deletionVector"):
             raise _foreign(f"segments of {file.path} were deleted by a deletion vector")
+        # Numbers of segments have no gap, so the statistics alone show that none is missing or there twice.
         if file.rows != file.max_seq - file.min_seq + 1:
             span = f"{file.min_seq} to {file.max_seq}"
             raise _foreign(f"{file.path} has {file.rows} segments instead of all from {span}")
@@ -173,6 +174,8 @@ class BronzeLog:
         """
 
         def decide(read: TableState) -> Change:
+            # Asked of the version that this commit follows: capture's appends leave these files as they are, and
+            # another upkeep that took one of them has packed or removed its segments already.
             gone = [read.live[file.path, ""] for file in removes if (file.path, "") in read.live]
             if len(gone) < len(removes):
                 raise CommitConflict("another commit took files of it out", where=self._log.place)
@@ -216,6 +219,7 @@ class BronzeLog:
 
 def properties(run_for_seconds: int) -> dict[str, str]:
     """The wanted table properties of bronze. run_for_seconds: how long an apply may go on with its plan."""
+    # Twice an apply's run: a job that was planned with a removed file can read it to its end.
     hours = -(-max(BRONZE_REMOVED_SECONDS_MIN, 2 * run_for_seconds) // 3600)
     kept = f"interval {hours} hours"
     return {
@@ -249,6 +253,7 @@ def checked(files: Sequence[BronzeFile], where: str) -> dict[str, list[BronzeFil
         for file in own_files:
             if file.rows != file.max_seq - file.min_seq + 1:
                 raise _not_dense(where, source, f"{file.path} has {file.rows} segments", file.min_seq, file.max_seq)
+        # An overlap would apply rows twice, and a gap would lose some: both stop whoever reads bronze.
         for before, after in pairwise(own_files):
             if after.min_seq != before.max_seq + 1:
                 raise _not_dense(where, source, f"{after.path} follows {before.path}", before.max_seq, after.min_seq)
@@ -257,7 +262,7 @@ def checked(files: Sequence[BronzeFile], where: str) -> dict[str, list[BronzeFil
 
 def _not_dense(where: str, source: str, what: str, low: int, high: int) -> LakeRefused:
     return LakeRefused(
-        f"bronze of {source} isn't dense: {what} (seq {low} and {high})",
+        f"bronze of {source} has a gap: {what} (seq {low} and {high})",
         where=where,
         remedy="restore bronze/segments from a copy, or start a new lake path",
     )

@@ -116,8 +116,8 @@ def continued(facts: SourceFacts, source: MysqlSource, checkpoint: BinlogCheckpo
     if not same and source.dump is DumpMode.POSITION:
         raise PositionLost(
             f"this is server {facts.server_id} {facts.server_uuid} ({_newest(facts)}), captured was"
-            f" {checkpoint.server[0]} {checkpoint.server[1]} ({place}): positions of one mean nothing"
-            " on another",
+            f" {checkpoint.server[0]} {checkpoint.server[1]} ({place}): positions of one mean nothing at"
+            " another",
             where=facts.where,
             remedy="connect to that server again, or " + NEW_LAKE,
         )

@@ -254,16 +254,16 @@ class DumpStream:
                 return (LogTorn if meaning is ErrorMeaning.TORN else StreamCorrupt)(
                     f"the server finds its own binlog damaged: {text}",
                     where=where,
-                    remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
+                    remedy="restore that file from a copy, or go on at a replica by GTID; nothing of it was captured",
                 )
             case ErrorMeaning.LOST:
                 return PositionLost(
-                    f"the server can't go on from here: {text}",
+                    f"the server can't continue from here: {text}",
                     where=where,
                     remedy="the binlog is purged or not this server's: " + NEW_LAKE,
                 )
             case ErrorMeaning.REFUSED:
-                return SourceRefused(text, where=where, remedy="mend the server's settings")
+                return SourceRefused(text, where=where, remedy="correct the server's settings")
             case ErrorMeaning.PASSING if code == _MASTER_FATAL_ERROR:
                 return SourceUnwilling(text, where=where, remedy="see the server's error log")
         return named(pymysql.err.OperationalError(code, text), self.info)

@@ -62,7 +62,7 @@ class GtidTracker:
         if self._strict and before is not None and before[0] == server and first <= before[1]:
             raise StreamCorrupt(
                 f"the server sent {domain}-{server}-{first} after {domain}-{server}-{before[1]}: numbers of a domain"
-                " went back (SET gtid_seq_no?), and GTIDs no longer say where to go on",
+                " went back (SET gtid_seq_no?), so GTIDs no longer show where to continue",
                 where=where,
                 remedy="set dump: position in the pipeline file; gtid_strict_mode = ON at the server prevents it",
             )

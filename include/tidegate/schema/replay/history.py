@@ -258,7 +258,7 @@ class SchemaHistory:
             return []
         before = next((self.held[name] for name in touched if name in self.held), None)
         if before is not None and not starts_anew(parsed):
-            what, mend = f"an earlier statement wasn't followed: {before.line}", Remedy("mend that first", before.needs)
+            what, mend = f"an earlier statement wasn't followed: {before.line}", Remedy("end that first", before.needs)
             raise self._hold(touched, what, statement, mend)
         server = self.server_of(statement)
         work = Work(lambda name: self._before(name, statement.commit_ts))

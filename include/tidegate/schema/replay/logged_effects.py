@@ -49,6 +49,6 @@ def check_base_table(parsed: Statement, statement: DdlStatement, hidden: set[Tab
         return
     if statement.flavour == "mariadb" or not statement.said.atomic or parsed.table in hidden:
         raise DDLError(
-            "it may be about a temporary table of that name, the binlog doesn't tell",
+            "it may be about a temporary table of that name: the binlog doesn't say",
             remedy="set binlog_format=ROW in every session, then create the table anew",
         )

@@ -4,10 +4,10 @@ In:  a table version with a key, of MySQL or MariaDB; a way to ask the server.
 Out: keys of rows, or their first columns; none where nothing lies between the ends.
 
 An estimate dives into the index: it costs some pages, whatever the table's size. The optimizer's
-answer is exact for few pages, and about double for more; and servers say no more than half of the
-table, or choose a scan and say all of it. A place therefore isn't found by how many rows lie below
-it. The seemingly largest piece is cut where both sides seem equal, then the next: large pieces are
-cut again, and the smaller a piece is, the better is it known.
+answer is exact for few pages, and about double for more. Some servers never say more than half of
+the table; others choose a scan and say all of it. The number of rows below a place therefore can't find
+the place. Instead the piece that seems largest is cut where both sides seem equal, then the next one.
+Large pieces are cut again, and the smaller a piece is, the better its size is known.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ In:  the ranges of a table, the waves' readings, the refused waves.
 Out: the unread part.
 
 A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them.
-Keys are never compared here, but for being the same text: how they are ordered only the server's
-collations know. That suffices, because a reader always reads a range from its beginning.
+Here two keys are only compared as equal texts, because only the server's collations know their
+order. That suffices: a reader always reads a range from its beginning.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class UnloggedMarks:
             raise named(error, self._info) from error
         if not self._asked.is_mariadb and self._asked.ask("SELECT @@global.gtid_mode")[0][0] != "ON":
             raise SourceRefused(
-                "gtid_mode isn't ON: without marks in its log this server doesn't tell what of it a read sees",
+                "gtid_mode isn't ON: without marks in its log this server doesn't show how much of it a read sees",
                 where=self._info.where,
                 remedy="set gtid_mode=ON there, or let the account write tidegate.watermark (docs/source.md)",
             )
@@ -138,7 +138,7 @@ class UnloggedMarks:
 
     def _behind(self, place: str) -> SourceUnavailable:
         return SourceUnavailable(
-            f"capture hasn't landed this server's log at {place}, and where marks can't be written a wave ends there",
+            f"capture hasn't landed this server's log at {place}, and a wave without marks at the source ends there",
             where=self._info.where,
             remedy="is capture running, and at this server? the wave is read again",
         )

@@ -1,14 +1,14 @@
-"""Whether a reader reads capture's server, and its waves without an end for capture.
+"""Whether a reader is at the server that capture reads; and the waves whose end capture will never get.
 
 In:  bronze/segments: the server of the newest one; tables with the waves waiting for apply's
      answer.
 Out: SourceUnavailable once capture reads another server; lost waves, and end marks.
 
-Rows of another server than the log's are refused by apply each time, so a reader there reads for
-ever in vain. And a wave whose high mark was written at a server that died before capture got it is
-never answered. It is lost for certain once capture reads another server and apply has come to where
-capture was then: the mark would lie below. A reader may take one for lost and apply answers after
-all: its rows are read twice, and this changes nothing.
+Apply refuses rows of another server than the log's each time, so a reader there would read in vain.
+A high mark may be written at a server that dies before capture gets the mark. Then apply never
+answers the wave. The wave is certainly lost once capture reads another server and apply has come to
+where capture was then: the mark would be below that place. A reader may take a wave for lost although
+apply answers it later: its rows are then read twice, and this changes nothing.
 
 An end mark can be lost likewise, when its reader is long gone. It is written again as soon as
 capture reads a server without it: a table with two ends is as whole as after the first one.

@@ -4,8 +4,8 @@ In:  a lake; the caller's own appended events.
 Out: SnapshotEvents, each once, whichever files they have been packed into since; all of them anew
      when some were taken out of the table (worth_keeping.py).
 
-An event is told from all others by its key. A known file therefore costs a look at its keys, and no
-event of it is made again.
+Each event has a key of its own. A file whose events are known therefore costs a look at its keys, and
+no event of it is made again.
 """
 
 from __future__ import annotations

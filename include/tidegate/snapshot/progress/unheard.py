@@ -7,8 +7,8 @@ Out: physical tables waiting for a snapshot, though neither schema_history nor c
 The tables at capture's first start are in the baseline, and later ones in the log, which apply has
 followed up to the cut, or up to where the source was left behind. An older table without a version
 was therefore there before and isn't in the baseline, since the baseline has only the tables kept
-then. Nothing in the lake names it: the server is asked, once in a run, as a run has read one
-pipeline file.
+then. Nothing in the lake names it, so the server is asked: once per run, because a run reads the
+pipeline file once.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ In:  the Delta logs of control/table_states, schema_history and snapshots, looke
 Out: names of tables; none of them once the pipeline file keeps others, for of a quiet one only its
      server knows (unheard.py). The caller keeps the last news and starts the reader.
 
-An open table is a reader's as long as anything is said of it. When nothing is, its reader
-may be gone: another one is started, ever more seldom while nothing comes of it.
+An open table belongs to a reader as long as events of it come. When none come, its reader may be
+gone: another reader is started, less and less often while it brings nothing.
 """
 
 from __future__ import annotations

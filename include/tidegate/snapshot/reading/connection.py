@@ -61,7 +61,7 @@ class WorkerConnection:
     def _check_is_tidb(self, version: str) -> None:
         if not self.is_tidb:
             raise SourceRefused(
-                f"this is to be the SQL port of a changefeed's TiDB, and the server calls itself {version}",
+                f"this must be the SQL port of a changefeed's TiDB, but the server calls itself {version}",
                 where=self.info.where,
                 remedy="give sql_conn_id the address of the TiDB that the changefeed is of",
             )

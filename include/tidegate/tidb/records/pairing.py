@@ -154,7 +154,7 @@ class Pairing(Generic[P]):
             return
         if commit_ts <= self._given:
             raise StreamCorrupt(
-                f"transaction {start_ts} was committed at {commit_ts}, after all up to {self._given} was given on",
+                f"transaction {start_ts} was committed at {commit_ts}, after all up to {self._given} was passed on",
                 remedy=f"a pump broke its promise; {REPORT}",
             )
         heapq.heappush(self._ready, (commit_ts, start_ts, prewrite.place))

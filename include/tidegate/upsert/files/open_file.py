@@ -1,4 +1,4 @@
-"""A live data file of silver, opened: what it can't be read for is its table's, not the lake's.
+"""A live data file of silver, opened. If it can't be read, this is its table's trouble, not the lake's.
 
 In:  a path under the lake.
 Out: a Parquet file, or SilverDamaged.

@@ -46,7 +46,7 @@ def tidb_replay(
     from tests.kit.tidb.replay.stream import RecordedStream
 
     if check and (at is not None or discard_orphans or out):
-        raise UsageError("--check looks at all that is recorded", remedy="leave --at, --discard-orphans and --out away")
+        raise UsageError("--check looks at all that is recorded", remedy="leave out --at, --discard-orphans and --out")
     failed = False
     for folder in folders:
         recording = Recording(folder)

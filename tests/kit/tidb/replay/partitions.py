@@ -28,7 +28,7 @@ _PRINTED: Final = re.compile(r"[!-~ ]*")
 
 
 def _refuse(what: str) -> UnsupportedValue:
-    return UnsupportedValue(f"in which partition a row lies: {what}", remedy=REFILL)
+    return UnsupportedValue(f"the partition of a row isn't known: {what}", remedy=REFILL)
 
 
 class Locator:

@@ -72,7 +72,7 @@ def test_what_one_run_of_maintain_reads_is_bounded_and_the_oldest_come_first() -
 
 def test_a_gap_or_an_overlap_in_bronze_is_refused() -> None:
     for odd in ([file(1), file(3)], [file(1, rows=2), file(2)], [dataclasses.replace(file(1, rows=3), rows=2)]):
-        with pytest.raises(LakeRefused, match="isn't dense"):
+        with pytest.raises(LakeRefused, match="has a gap"):
             checked(odd, "lake")
 
 

@@ -167,8 +167,8 @@ def _column(column: Column, *, in_key: bool) -> ReadColumn:
     assert plan is not None, "every column of a version is for the arena"
     if in_key and kind.kind in (Kind.ENUM, Kind.SET) and "" in kind.text.members:
         raise UnsupportedValue(
-            f"column {column.name} is of the key, and its member '' reads like no member: two rows of the source would"
-            " be one",
+            f"column {column.name} belongs to the key, and its member '' reads like no member: two rows of the source"
+            " would be one",
             remedy="change the key at the source, or leave the table out",
         )
     return replace(read, plan=replace(plan, in_key=in_key))
