@@ -47,7 +47,7 @@ class NotifyOperator(BaseOperator):
         """Raises NotTold for whatever the notifier raises, for one that takes too long, and where there is none."""
         store = context["task_state_store"]
         if store.get(_SENT):
-            self.log.info("a try before this one has sent it")
+            self.log.info("an earlier try has sent it")
             return
         alert = self._message(context)
         self.log.info("%s", alert["text"])

@@ -64,7 +64,7 @@ class SnapshotOperator(BaseOperator):
         # What started by itself asks for no more than is due: of the others a person has said something.
         by_itself = bool(context.get("triggering_asset_events"))
         new = work.ask() if by_itself else work.request(context["params"].get("tables") or (), snapshot=asked)
-        self.log.info("%d tables are asked for; what is open goes on", len(new))
+        self.log.info("%d tables are requested; open snapshots continue", len(new))
         left = [table for table in work.read(snapshot=asked) if not is_read(table)]
         if self._stop.is_set() and left:
             raise SnapshotStopped("the snapshot was told to end", where=pipeline.pipeline)

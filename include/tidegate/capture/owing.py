@@ -138,7 +138,7 @@ class Owing:
             sync(str(value_log.folder))
             self.forget(value_log.id)
         except (OSError, LakeUnavailable, LakeRefused) as error:
-            log.warning("the lake goes on to count on this machine's value log of %s: %s", self._source, error)
+            log.warning("the lake still counts on this machine's value log of %s: %s", self._source, error)
 
     def debts(self) -> list[Debt]:
         """The owing logs, in order of their ids."""

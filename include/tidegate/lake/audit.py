@@ -1,6 +1,6 @@
 """People's actions, as control/actions keeps them: the person, the action, its tables, its end.
 
-In:  a lake; an PersonAction by its Author.
+In:  a lake; a PersonAction by its Author.
 Out: a row before anything is done, and one with the outcome; the actions so far.
 
 Without its first row an action isn't done. Its id makes it happen once: a button pressed twice
@@ -140,7 +140,7 @@ def _end(lake: LakeFiles, action: PersonAction, outcome: ActionOutcome, detail: 
     try:
         control.append(lake, ACTIONS, [action.row(outcome, detail)])
     except (TidegateError, OSError) as error:
-        log.warning("%s is %s, which control/actions doesn't say: %s", action.act, outcome, error)
+        log.warning("%s is %s, but control/actions doesn't have it: %s", action.act, outcome, error)
 
 
 def actions(lake: LakeFiles) -> Sequence[Recorded]:

@@ -97,7 +97,9 @@ class Hosts:
                 except _PASSED_OVER as error:
                     self._failures.append((candidate[0], error))
                     if candidate in promoted:  # who is read instead gets nothing any more
-                        log.warning("host %s was promoted, and can't be gone on with: %s", candidate[0].endpoint, error)
+                        log.warning(
+                            "host %s was promoted, but capture can't continue there: %s", candidate[0].endpoint, error
+                        )
                 else:
                     chosen = candidate[1]
                     return *candidate, outcome

@@ -63,8 +63,8 @@ class SourceClock:
         if self.lowered > self._reported and time.monotonic() - self._reported_at >= CLOCK_TOLD_SECONDS:
             self._reported, self._reported_at = self.lowered, time.monotonic()
             log.warning(
-                "%s: transactions say that they were written later than it is there (SET timestamp in a session, or its"
-                " clock was set): they are dated when they came; %d segments so far",
+                "%s: transactions have times after the server's clock (SET timestamp in a session, or its clock was"
+                " set): they get the time when they came; %d segments so far",
                 self._where,
                 self.lowered,
             )

@@ -99,7 +99,7 @@ class JobNotes:
         try:
             return tables_payload(tso, self.jobs.tables(tso))
         except TidegateError as error:
-            log.warning("which tables there are isn't known yet: %s", error)
+            log.warning("the list of tables isn't known yet: %s", error)
             return None
 
 

@@ -74,8 +74,8 @@ class LostDdl:
         if lost.start_ts not in self._told:
             self._told.add(lost.start_ts)
             log.error(
-                "whether transaction %d of DDL job %d was committed can't be told: %s. It waits, and all that was"
-                " committed after it",
+                "nobody can say whether transaction %d of DDL job %d was committed: %s. It waits, and so does"
+                " everything committed after it",
                 lost.start_ts,
                 lost.place,
                 why,

@@ -97,7 +97,7 @@ def known_cluster(pipeline: Pipeline, source: str, lake: LakeFiles) -> int | Non
         captured = (captured_cluster(lake, name) for name in pipeline.pumps(source) if name != source)
         return next((int(cluster) for cluster in captured if cluster), None)
     except TidegateError as error:
-        log.warning("the lake can't be asked which cluster this Pump is of, so the first write says it: %s", error)
+        log.warning("the lake can't be asked which cluster this Pump is of, so the first write decides: %s", error)
         return None
 
 

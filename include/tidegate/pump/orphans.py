@@ -119,7 +119,9 @@ class PumpOrphans:
         for start_ts, fate in decided.items():
             if (prewrite := self._ripe.pop(start_ts, None)) is not None:
                 said = "rolled back" if fate == ROLLED_BACK else f"committed, at {fate}"
-                log.warning("transaction %d, of which TiDB can't tell, is decided: it counts as %s", start_ts, said)
+                log.warning(
+                    "transaction %d, which TiDB doesn't know any more, is decided: it counts as %s", start_ts, said
+                )
                 yield prewrite, fate
         now = time.monotonic()
         if self.words is not None and self._ripe and not self._decided.waits and now >= self._word_at:
@@ -178,8 +180,8 @@ class PumpOrphans:
             self._lost[start_ts] = look.at_ts
             decides = f"TiDB's history of DDL job {job_id} decides" if job_id else "`tidegate prewrites` decides"
             log.error(
-                "whether transaction %d was committed can't be told: TiDB has nothing of it, and its garbage collection"
-                " has passed it (safe point %s). It waits, and all that was committed after it: %s once it is listed"
+                "nobody can say whether transaction %d was committed: TiDB has nothing of it, and its garbage collection"
+                " has passed it (safe point %s). It waits, and so does everything committed after it: %s once it is listed"
                 " by `tidegate prewrites`. tidb_gc_life_time above twice orphan_seconds keeps it from coming again",
                 start_ts,
                 time_text(look.safe_point),

@@ -53,7 +53,7 @@ def banner(actions: TableActions) -> str:
 
 def _words(known: Recorded) -> str:
     if known.outcome is ActionOutcome.BEGUN:
-        return "Begun. If this stays, it was killed, and may be done: see how the table stands, and act again."
+        return "Begun. If it stays so, it was killed, and may have been done: look at the table's state, and act again."
     return f"{str(known.outcome).capitalize()}."
 
 

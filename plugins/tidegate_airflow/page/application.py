@@ -42,7 +42,7 @@ _readers: Final = PipelineReaders(lake_connection, source_connection)
 Span = Literal["hour", "day", "week"]
 Sort = Literal["trouble", "name", "lag", "verified", "rows", "files", "bytes"]
 TableName = Annotated[str, Query(max_length=400)]
-_NO_PIPELINE: Final = "<p>This DAG is no pipeline's.</p>"
+_NO_PIPELINE: Final = "<p>This DAG belongs to no pipeline.</p>"
 
 
 @app.get("/")
@@ -140,7 +140,7 @@ def status_json(dag_id: str, user: GetUserDep, span: Span = "hour") -> JSONRespo
     """
     pipelines_of = _of(dag_id, user)
     if not pipelines_of:
-        raise HTTPException(404, "this DAG is no pipeline's")
+        raise HTTPException(404, "this DAG belongs to no pipeline")
     view = _readers.of(pipelines_of[0]).view(span)
     return JSONResponse(view.plain(), 503 if view.standing is None else 200, HEADERS)
 
@@ -167,7 +167,7 @@ def _applied_by(dag_id: str) -> Pipeline:
     for file in pipelines.good_files():
         if dag_id == f"{file.pipeline.pipeline}__apply":
             return file.pipeline
-    raise HTTPException(404, "this is no pipeline's apply DAG")
+    raise HTTPException(404, "this isn't the apply DAG of a pipeline")
 
 
 def is_of(dag_id: str, pipeline: Pipeline) -> bool:

@@ -102,7 +102,7 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<style>{_STYLE}</style><script src='{root}{script}' defer></script></head><body>"
-        "<p id='stale' role='status' hidden>Airflow doesn't answer: what stands here is of before.</p>"
+        "<p id='stale' role='status' hidden>Airflow doesn't answer: this page shows its last answer.</p>"
         f"<main><h1>tidegate</h1>{body}</main></body></html>"
     )
 

@@ -52,7 +52,7 @@ def _when(whole: Forecast, now: float) -> str:
     read += f" of about {whole.estimate:,}" if whole.seconds_left is not None else ""
     done_at = whole.done_at(now)
     if done_at is None:
-        return f"{read}. When they are done isn't known yet."
+        return f"{read}. It isn't known yet when they will be done."
     clock = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(done_at))
     silent = now - whole.read_at
     asks = f" The last rows came {age_text(silent)} ago: does a reader run?" if silent > SNAPSHOT_SILENT_SECONDS else ""

@@ -88,7 +88,7 @@ def tell_others(app: Application) -> None:
     try:
         new = observed(app.lake, noted)
     except (TidegateError, OSError) as error:
-        log.warning("control/actions doesn't say it: %s", error)
+        log.warning("control/actions doesn't have it: %s", error)
         new = {action.id for action, _ in noted}
     acts = [(action, detail) for action, detail in noted if action.id in new]
     for action, detail in acts[:OTHERS_SAID_TABLES_MAX]:

@@ -67,7 +67,7 @@ def first_checkpoint(run: RunningCapture, facts: SourceFacts, captured: Captured
             lost = f"the server no longer has {earlier.position}"
         except PositionLost as error:
             lost = error.what
-        log.warning("%s: capture began at %s and got nothing; begins anew: %s", facts.where, earlier.position, lost)
+        log.warning("%s: capture began at %s and got nothing; it begins again: %s", facts.where, earlier.position, lost)
     if source.start is Start.NOW:
         facts = settled(run.connection, facts)
     began = Began.of(facts, source)
@@ -127,7 +127,7 @@ def continued(facts: SourceFacts, source: MysqlSource, checkpoint: BinlogCheckpo
         _check_file(facts, place)
     if not same and place.open:
         log.warning(
-            "%s is another server than before: the transaction that was half captured at %s is taken anew",
+            "%s is another server than before: the transaction that was half captured at %s is read again",
             facts.where,
             place,
         )

@@ -36,8 +36,8 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
                 branches = set(prepared_branches(cursor))
             except pymysql.err.MySQLError as error:
                 log.warning(
-                    "%s: XA RECOVER is refused (%s): tables count as holding rows that a prepared XA transaction has"
-                    " written to; GRANT XA_RECOVER_ADMIN where the source uses XA, and it is waited for",
+                    "%s: XA RECOVER is refused (%s): a table that a prepared XA transaction has written to counts as"
+                    " holding rows; if the source uses XA, GRANT XA_RECOVER_ADMIN, and capture waits for these",
                     where,
                     error.args[-1],
                 )

@@ -93,10 +93,10 @@ def query_names(event: bytes, checksum: int, ddl_tables: DdlTables) -> tuple[int
         names += [] if query.legible else [EVERY_TABLE]
     except DdlNotRead as error:
         if not error.tables:
-            log.warning("a statement names no table that we can read: %s", error)
+            log.warning("the tables of a statement can't be read: %s", error)
         return said, [*error.tables, EVERY_TABLE]  # there may be more than those it came to
     except (DDLError, DecodeError) as error:
-        log.warning("a statement names no table that we can read: %s", error)
+        log.warning("the tables of a statement can't be read: %s", error)
         return said, [EVERY_TABLE]
     # Its tables are known to schema_history alone.
     return said, names or ([EVERY_TABLE] if _WHOLE_DATABASE.search(query.sql) else [])
