@@ -1,4 +1,4 @@
-"""Only one process at a time does a job in a lake, on any machine: apply or maintain of a pipeline, capture of a source.
+"""Only one process at a time does a job in a lake, on any machine: apply or maintain of a pipeline, or a capture.
 
 In:  a lake, the job and whose it is.
 Out: the job's lease, in control/leases/<pipeline or source>.<job>; its newest entry, for whoever looks.

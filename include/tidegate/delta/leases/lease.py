@@ -1,4 +1,4 @@
-"""One holder of a name at a time, on whatever machines, without clocks that agree.
+"""One holder of a name at a time, on any machines, without clocks that agree.
 
 In:  a store's folder for the name, and the candidate.
 Out: Lease: held until released, lost, or not renewed for its term; its epoch, larger than that of

@@ -4,10 +4,11 @@ In:  refs of one source whose segments aren't whole (SegmentRef.whole); a window
 Out: the refs of needed earlier segments.
 
 Such a source names in each segment the latest timestamp so far (max_commit_ts only grows) and how
-far it is resolved. Rows that aren't committed at a low end wait in a segment that names something
-at or above what was resolved right before the first segment that names something above the low end:
-when it came, that was resolved, or less, and it was above that itself or after something that was.
-A window therefore needs no memory of its own of waiting rows: bronze has it.
+far it is resolved. Take the first segment that names something above the low end, and call R what
+was resolved right before it. Rows that aren't committed at the low end wait in a segment that names
+something at or above R: when such a row came, R or less was resolved, and the row was above that
+itself or after something that was. A window therefore needs no memory of its own of waiting rows:
+bronze has it.
 """
 
 from __future__ import annotations

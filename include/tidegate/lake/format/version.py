@@ -1,4 +1,4 @@
-"""The format of a lake; nobody reads or writes one newer than he knows.
+"""The format of a lake; a release never reads or writes a newer format than it knows.
 
 In:  the log of control/format.
 Out: Format; LakeRefused. lake/control/upgrade.py writes control/format.
