@@ -198,6 +198,10 @@ class SchemaMismatch(Terminal):
     """A TABLE_MAP and schema_history disagree; holds that table."""
 
 
+class RuleChanged(SchemaMismatch):
+    """Silver was made by other rules than the pipeline file has now; holds that table."""
+
+
 class UnsupportedValue(Terminal):
     """A column type or row image that can't be decoded without guessing; it holds its table."""
 

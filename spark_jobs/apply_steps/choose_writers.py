@@ -151,7 +151,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
             check_stamped(shape, snapshot)
         if not anew and (entry.routed or not _is_made_anew(first.phase)):  # the phase gives it its types
             check_types(shape, snapshot, due)
-        check_same_condition(shape.where, snapshot)
+        check_same_condition(shape, snapshot)
 
 
 def _check_names(window: Window, entry: TableWindow, plan: TablePlan, given: tuple[Kept, TableState]) -> None:

@@ -192,7 +192,7 @@ class SilverWriter:
         restored = {
             column.silver
             for each in known
-            for column in (*each.columns, *in_silver(kept, each).columns)
+            for column in (*each.columns, *each.plain.columns, *in_silver(kept, each).columns)  # also by former rules
             if others.get(column.silver) in (source_of(column), described(column))
         }
         return sources | _since(known, written_ts, version.commit_ts) | restored

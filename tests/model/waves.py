@@ -102,7 +102,7 @@ def _meanwhile(plan: Plan, at: int, snap: Snap) -> None:
     """What statements and holds of this window make of a snapshot that is under way."""
     table = plan.bounds.feeds[at][1]
     held = plan.held.get(table) or plan.state.tables[table].standing
-    if snap.begun and is_in(held, Is.HELD) and rules.fails(held) and snap.filled:
+    if snap.begun and is_in(held, Is.HELD) and rules.fails(held, keeps_past=False) and snap.filled:
         plan.answers[at] = snap._replace(over="failed")
     elif table in plan.tables:
         begun = max(plan.tables[table], snap.begun)

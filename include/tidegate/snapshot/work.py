@@ -22,7 +22,7 @@ from typing import Final
 
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline, Snapshot, SnapshotMode, named_tables
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import held_tables
@@ -44,7 +44,7 @@ from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
 from tidegate.snapshot.progress.captured_reading import lost_ends
 from tidegate.snapshot.progress.events import BY_ITSELF, EventKind, SnapshotState, TableProgress
-from tidegate.snapshot.progress.held_back import Place, held_back, is_held_back
+from tidegate.snapshot.progress.held_back import Place, held_back, in_vain, is_held_back
 from tidegate.snapshot.progress.requests import Told, request, tell_tables
 from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
@@ -134,8 +134,8 @@ class SnapshotWork:
         for a snapshot.
 
         A table whose snapshot isn't over isn't among them, nor one that `snapshot`, an id, has had already.
-        Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
-        LakeUnavailable.
+        Raises UsageError for a table that no source has, or that no snapshot helps; ConfigError, SourceRefused,
+        SourceUnavailable, LakeUnavailable.
         """
         patterns = self.pipeline.tables
         shards: set[Physical] = set()
@@ -166,6 +166,12 @@ class SnapshotWork:
                     " those that wait",
                 )
             )
+        vain = in_vain(self.pipeline, self.lake, [shard.pair for shard, name in kept.items() if name in wanted])
+        if vain and wanted == vain.keys():
+            raise UsageError("; ".join(vain.values()), where=self.pipeline.pipeline)
+        for line in vain.values():
+            self.report(line)
+        wanted -= vain.keys()
         asked_for = [physical for physical, name in kept.items() if name in wanted or physical in shards]
         for name in sorted(wanted - known_names):
             self.report(f"{name} waits, but no snapshot can fill it: no source has it as a table of its own")

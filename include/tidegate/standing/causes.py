@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from tidegate.errors import PastUnlike, SchemaMismatch, SilverUnlike, StreamCorrupt, UnknownEvent
+from tidegate.errors import PastUnlike, RuleChanged, SchemaMismatch, SilverUnlike, StreamCorrupt, UnknownEvent
 from tidegate.schema.ddl.reader import DdlNotRead
 
 
@@ -97,6 +97,7 @@ _OF_CLASS: Final[Mapping[str, Cause]] = MappingProxyType(
         SilverUnlike.__name__: Cause.NEEDS_ROWS,
         PastUnlike.__name__: Cause.NEEDS_ROWS,
         SchemaMismatch.__name__: Cause.MISMATCH,
+        RuleChanged.__name__: Cause.MISMATCH,
         DdlNotRead.__name__: Cause.DDL_NOT_READ,
         UnknownEvent.__name__: Cause.EVENT_NOT_READ,
         StreamCorrupt.__name__: Cause.EVENT_NOT_READ,

@@ -17,9 +17,9 @@ def came_later(standing: Standing | None, low_ts: int) -> bool:
     return standing is not None and standing.place is not None and standing.place.at_ts > low_ts
 
 
-def fails(standing: Standing | None) -> bool:
-    """Whether an earlier snapshot fails: it can't bring the table's later losses."""
-    return standing is not None and standing.is_blocked
+def fails(standing: Standing | None, *, keeps_past: bool) -> bool:
+    """Whether an earlier snapshot fails: it can't bring the table's later losses, nor a past by other rules."""
+    return standing is not None and (standing.is_blocked or (keeps_past and standing.by_other_rules))
 
 
 def refuses_read(standing: Standing | None, read_at: datetime) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from tidegate.errors import PastDamaged, PastUnlike
+from tidegate.errors import PastDamaged, PastUnlike, RuleChanged
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion
 from tidegate.standing.causes import ENDS, Cause, Emptying, Word
@@ -110,6 +110,11 @@ class Standing:
         word that they may go.
         """
         return self.lacks_rows and self.fault in _LACKS_PAST
+
+    @property
+    def by_other_rules(self) -> bool:
+        """Whether it is held because silver was made by other rules than the pipeline file has."""
+        return self.state is State.HELD and self.fault == RuleChanged.__name__
 
     @property
     def is_blocked(self) -> bool:

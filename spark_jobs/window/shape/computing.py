@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from spark_jobs.window.shape.filtered import rewritten_ids
-from spark_jobs.window.shape.silver_types import REBUILD
+from spark_jobs.window.shape.silver_types import made_anew
 from tidegate.delta.table.state import TableState
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import RuleChanged, SchemaMismatch
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import SilverShape
@@ -81,17 +81,17 @@ def check_same_values(columns: Sequence[ComputedColumn], old: TableVersion, new:
 
 
 def check_same_rules(shape: SilverShape, state: TableState) -> None:
-    """Raise SchemaMismatch where silver's columns were computed by other rules."""
+    """Raise RuleChanged where silver's columns were computed by other rules."""
     if not state.created:
         return
     own, wanted = computed_of(state), computed_by(shape)
     if own == wanted:
         return
     other = ", ".join(sorted(name for name in own.keys() | wanted if own.get(name) != wanted.get(name)))
-    raise SchemaMismatch(
+    raise RuleChanged(
         f"silver's column {other} isn't as {_SECTION} says",
         where=state.place,
-        remedy=f"{REBUILD}, or take the change in {_SECTION} back, then `tidegate release`",
+        remedy=made_anew(shape, _SECTION),
     )
 
 

@@ -16,13 +16,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.window.shape.silver_types import made_anew
 from tidegate import tables
 from tidegate.conditions.matching import check_literals, matching
 from tidegate.conditions.model import Condition, Leaf, leaves, literals_of, renamed
 from tidegate.delta.table.state import TableState
-from tidegate.errors import SchemaMismatch, Terminal
+from tidegate.errors import RuleChanged, SchemaMismatch, Terminal
 from tidegate.merge.phases import empties
-from tidegate.merge.silver_sql import ROWS_PROPERTY
+from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import ValuesRewritten, diff
 from tidegate.schema.model.columns import Column, TableVersion
@@ -112,13 +113,12 @@ def rewritten_ids(old: TableVersion, new: TableVersion) -> set[int]:
     return {action.column.id for action in diff(old, stays) if isinstance(action, ValuesRewritten)}
 
 
-def check_same_condition(where: str, state: TableState) -> None:
-    """Raise SchemaMismatch where silver's rows were chosen by another condition. where: its text."""
-    if not state.created or (own := state.configuration.get(ROWS_PROPERTY, "")) == where:
+def check_same_condition(shape: SilverShape, state: TableState) -> None:
+    """Raise RuleChanged where silver's rows were chosen by another condition."""
+    if not state.created or (own := state.configuration.get(ROWS_PROPERTY, "")) == shape.where:
         return
-    why = f"silver has the rows of {own or 'no condition'}, and {_SECTION} says {where or 'nothing'}"
-    remedy = f"run `tidegate rebuild --swap` for it, or take the change in {_SECTION} back"
-    raise SchemaMismatch(why, where=state.place, remedy=remedy)
+    why = f"silver has the rows of {own or 'no condition'}, and {_SECTION} says {shape.where or 'nothing'}"
+    raise RuleChanged(why, where=state.place, remedy=made_anew(shape, _SECTION))
 
 
 def _by_name(version: TableVersion) -> dict[str, Column]:

@@ -22,11 +22,11 @@ from spark_jobs.window.shape.silver_types import REBUILD, made_anew, read_anew
 from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.table.state import TableState
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import RuleChanged, SchemaMismatch
 from tidegate.mask_keys import MaskKey
 from tidegate.masks import MASK_METADATA, Mask
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.remedy import REFILL, Remedy
+from tidegate.remedy import REFILL
 from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
@@ -234,7 +234,7 @@ def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) ->
 
 
 def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, due: frozenset[str]) -> None:
-    """Raise SchemaMismatch where silver was made by other rules.
+    """Raise RuleChanged where silver was made by other rules; SchemaMismatch where another writer took columns.
 
     It must not have a column for some of its rows. missing: names of the source's columns kept out
     of silver. due: the names of those that it must have already.
@@ -242,17 +242,17 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     if not state.created:
         return
     own = {str(item["name"]).lower() for item in state.schema["fields"]}  # Delta: case is nothing
-    why, section, ends = "", _COLUMNS, Remedy(f"{made_anew(shape)}; {_RULES_BACK}")
+    why, section = "", _COLUMNS
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {c.name for c in shape.columns if c.name in due and not c.computed and c.name.lower() not in own}:
         why = f"silver lacks column {_listed(lacking)}, which the source has and no rule leaves out"
         if state.maps_columns:  # another writer dropped or renamed it: no rule does
-            ends = read_anew(shape)
+            raise SchemaMismatch(why, where=state.place, remedy=read_anew(shape))
     elif other := sorted(_otherwise(shape, state)):
         section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"
     if why:
-        raise SchemaMismatch(why, where=state.place, remedy=Remedy(ends.text.format(section), ends.needs))
+        raise RuleChanged(why, where=state.place, remedy=made_anew(shape, section))
 
 
 def _otherwise(shape: SilverShape, state: TableState) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from spark_jobs.window.shape.silver_types import made_anew
 from tidegate.delta.table.state import TableState
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import RuleChanged, SchemaMismatch
 from tidegate.lake.silver_tables import renamed_in
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
@@ -31,7 +31,7 @@ def check_clash(names: Names, version: TableVersion) -> None:
 
 
 def check_same_names(shape: SilverShape, names: Names, versions: Iterable[TableVersion], state: TableState) -> None:
-    """Raise SchemaMismatch where silver has another name of a column in these versions. A column that comes with them
+    """Raise RuleChanged where silver has another name of a column in these versions. A column that comes with them
     gets its name by the rules of now.
     """
     own = renamed_in(state)
@@ -46,8 +46,8 @@ def check_same_names(shape: SilverShape, names: Names, versions: Iterable[TableV
     )
     if other:
         of = ", ".join(other)
-        raise SchemaMismatch(
+        raise RuleChanged(
             f"silver's name of column {of} isn't as {_SECTION} says",
             where=state.place,
-            remedy=f"{made_anew(shape)}, or take the change in {_SECTION} back, then `tidegate release`",
+            remedy=made_anew(shape, _SECTION),
         )

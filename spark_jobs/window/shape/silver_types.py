@@ -35,9 +35,14 @@ class OtherType(NamedTuple):
     due: str
 
 
-def made_anew(shape: SilverShape) -> str:
-    """The end of another rule's hold. A snapshot changes no value of a past."""
-    return REBUILD + (_PAST_GOES if shape.past.rows_stay else "")
+def made_anew(shape: SilverShape, section: str) -> str:
+    """The end of another rule's hold. A snapshot changes no value of a past, nor rows of other shards."""
+    ends = REBUILD
+    if shape.past.rows_stay:
+        ends += _PAST_GOES
+    elif not shape.routed:
+        ends += " (`tidegate snapshot start` reads it anew, too)"
+    return f"{ends}; or take the change in {section} back, then `tidegate release`"
 
 
 def read_anew(shape: SilverShape) -> Remedy:

@@ -146,7 +146,8 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
             continue
         name = app.names.logical_name(*physical.pair)
         held = _held_since(app, window, snapshot, physical)
-        if held is not None and rules.fails(held):
+        keeps_past = app.pipeline.tables.keeps_past(*app.names.pair(name))
+        if held is not None and rules.fails(held, keeps_past=keeps_past):
             waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
             continue
         if name not in window.tables:

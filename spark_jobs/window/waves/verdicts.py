@@ -161,6 +161,8 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
         if reason := unlogged_reason(app, last):  # to a rebuild, or by the pipeline file since then
             return Verdict(refused=reason, fails=True)
         return Verdict(last, begins=True)  # a try before this one was killed
+    if state is not None and state.by_other_rules and app.pipeline.tables.keeps_past(*app.names.pair(name)):
+        return Verdict(refused=f"no snapshot makes its past anew: {state.reason}", fails=True)
     if routed and app.positions.applied(name) >= wave.high_ts:  # ... which would have begun the shard, had it taken it
         return Verdict(refused="a window that was killed wrote its table beyond it, without its rows")
     if routed and (reason := shards.begin_over(app, window, physical)):

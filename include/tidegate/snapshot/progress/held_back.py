@@ -24,6 +24,20 @@ def is_held_back(table: TableProgress, held: Standing | None) -> bool:
     return held is not None and bool(table.waiting) and (table.low_ts is not None or not held.lacks_rows)
 
 
+def in_vain(pipeline: Pipeline, lake: LakeFiles, physical: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Tables of silver whose hold no snapshot ends: they have a past that other rules made; and a line about each.
+
+    physical: those that flow into them. Raises LakeUnavailable.
+    """
+    holds, lines = held_tables(lake), dict[str, str]()
+    for logical in {pipeline.tables.logical(*pair) for pair in physical}:
+        held = holds.get(logical.name)
+        if held is not None and held.by_other_rules and pipeline.tables.keeps_past(logical.database, logical.table):
+            ends = line_of(held, pipeline.lacks_snapshots)
+            lines[logical.name] = f"{logical.name}: no snapshot makes its past anew: {ends}"
+    return dict(sorted(lines.items()))
+
+
 def held_back(pipeline: Pipeline, lake: LakeFiles, snapshots: Iterable[TableProgress]) -> dict[Place, str]:
     """Why each of them waits so, and the way out. Raises LakeUnavailable."""
     holds: Mapping[str, Standing] | None = None

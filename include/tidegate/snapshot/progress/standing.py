@@ -210,12 +210,11 @@ class KnownEvents:
         return self._filled
 
     def touched_since(self, physical: Physical, at_ts: int) -> bool:
-        """Whether a snapshot of a table isn't over, or rows of one have a commit_ts above this."""
+        """Whether a snapshot of a table isn't over, or taken rows of one have a commit_ts above this."""
         if any(key[1:] == physical for key in self.going):
             return True
-        return any(
-            (event.low_ts or 0) > at_ts or (event.high_ts or 0) > at_ts for event in self._by_table.get(physical, ())
-        )
+        taken = (event for event in self._by_table.get(physical, ()) if event.event is not EventKind.REFUSED)
+        return any((event.low_ts or 0) > at_ts or (event.high_ts or 0) > at_ts for event in taken)
 
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
