@@ -127,19 +127,20 @@ def params_page() -> str:
     lines, form = [_PARAMS_HEAD], _on_the_form()
     for path in sorted((ROOT / "dags").glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        parts = _parts(tree)
-        if not parts:
+        parts, own = _parts(tree), list(_own(tree))
+        if not parts and not own:
             continue
         about = (ast.get_docstring(tree) or "").split("\n\n")[0]
         lines += [f"## ‹pipeline›__{path.stem}\n", f"{' '.join(about.split())}\n"]
         lines += ["| param | values | default | meaning |", "|---|---|---|---|"]
-        model = type(getattr(_ANY, parts[0]))
-        schema = model.model_json_schema()
-        for name in form[model.__name__]:
-            about = schema["properties"][name]["description"]
-            default = getattr(getattr(_ANY, parts[0]), name)
-            lines.append(f"| `{name}` | {_values(schema, name)} | `{default}` | {_cell(about)} |")
-        lines += [f"| `{name}` | | `{default}` | {_cell(about)} |" for name, default, about in _own(tree)]
+        for part in parts:
+            model = type(getattr(_ANY, part))
+            schema = model.model_json_schema()
+            for name in form[model.__name__]:
+                about = schema["properties"][name]["description"]
+                default = getattr(getattr(_ANY, part), name)
+                lines.append(f"| `{name}` | {_values(schema, name)} | `{default}` | {_cell(about)} |")
+        lines += [f"| `{name}` | | `{default}` | {_cell(about)} |" for name, default, about in own]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 

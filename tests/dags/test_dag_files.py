@@ -38,7 +38,7 @@ alerts:
     ops: {notifier: no.such.provider.Notifier, arguments: {text: "{{ alert.text }}"}}
     hook: {notifier: tidegate_airflow.webhook_notifier.WebhookNotifier, arguments: {http_conn_id: hook}}
 """
-KINDS = ("capture", "apply", "maintain", "snapshot", "verify")
+KINDS = ("capture", "apply", "maintain", "snapshot", "verify", "erase")
 BY_FILE = ("approve", "complete", "progress", "alerts_ops", "alerts_hook")
 TWO = """
 pipeline: two
@@ -202,6 +202,15 @@ def test_verify_runs_by_hand_or_each_hour_for_tables_that_are_due_and_can_repair
     assert params["rows_per_second"]["value"] == 5000
 
 
+def test_erase_runs_by_hand_alone_and_is_a_dry_run_unless_somebody_says_otherwise(parsed: dict[str, Any]) -> None:
+    for name in ("shop", "two"):
+        dag = parsed["dags"][f"{name}__erase"]["serialised"]["dag"]
+        assert parsed["dags"][f"{name}__erase"]["summary"] == "None"
+        assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
+        params = parsed["dags"][f"{name}__erase"]["params"]
+        assert (params["dry_run"]["value"], params["table"]["value"], params["where"]["value"]) == (True, "", "")
+
+
 # All that a person can set on a trigger form: a new setting of the pipeline file doesn't come here by itself.
 FORMS = {
     "capture": {"run_for_seconds", "failover_wait_seconds"},
@@ -209,6 +218,7 @@ FORMS = {
     "maintain": {"cluster_share", "purge_share", "bronze_bytes", "table", "dry_run"},
     "snapshot": {"parallel", "bytes_per_second", "tables"},
     "verify": {"rows_per_second", "tables", "repair"},
+    "erase": {"table", "where", "follow_keys", "wait", "dry_run"},
     "approve": set[str](),
     "complete": set[str](),
     "progress": set[str](),

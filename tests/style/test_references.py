@@ -36,7 +36,7 @@ def test_the_params_in_the_reference_are_those_of_the_trigger_form() -> None:
     from tidegate_airflow.params import ON_THE_FORM
 
     rows = re.findall(r"^\| `(\w+)` \|", (FOLDER / "params.md").read_text(), re.MULTILINE)
-    own = {"table", "dry_run", "tables", "repair"}
+    own = {"table", "dry_run", "tables", "repair", "where", "follow_keys", "wait"}
     assert {name for names in ON_THE_FORM.values() for name in names} == set(rows) - own
     assert own <= set(rows)
 

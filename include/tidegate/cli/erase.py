@@ -2,14 +2,13 @@
 
 In:  a pipeline file; the source's connection in AIRFLOW_CONN_<ID>, the lake's keys likewise. The source has no such
      row any more, and apply has come past that.
-Out: lines; a row of control/actions, in which the condition is a hash. Exit code 2 where nothing was changed, and the
-     line says why; 75 where another job is at work.
+Out: lines, the last one the certificate as JSON; a row of control/actions, in which the condition is a hash. Exit
+     code 2 where nothing was changed, and the line says why; 75 where another job is at work.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,26 +30,25 @@ def erase(
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for capture and apply to come so far, and for apply to end", min=0)
     ] = 600.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be erased")] = False,
 ) -> None:
     """Erase a person's rows from bronze, snapshots and all versions of silver. Delete them at the source first."""
     from tidegate import pipelines
-    from tidegate.actions_table import Act
-    from tidegate.erase.erasure import Erasure, Order
+    from tidegate.actions.erase_order import carry_out
+    from tidegate.erase.erasure import Order
 
     desk = open_desk(pipeline)
-    order = Order(table, where, wait, follow_keys)
-    # The condition names the person: control/actions has a hash of it, and only who has the proof can compare it.
-    proof = secrets.token_hex(16)
-    subject = hashlib.sha256(f"{proof} {table} {where}".encode()).hexdigest()
 
     def info(source: str) -> ConnectionInfo:
         return pipelines.sql_info(desk.pipeline, source, desk.connections, desk.lake)
 
-    with desk.recorded(Act.ERASE, (table,), subject) as result:
-        done = Erasure(desk.pipeline, desk.lake, info, order, lambda line: typer.echo(line, err=True)).run()
-        result.line = "\n".join(each.line for each in done)
-    for each in done:
-        typer.echo(f"erased: {each.line}")
-    typer.echo(
-        f"the order is {subject[:12]}... in control/actions: the SHA-256 of {proof!r}, the table and the condition"
-    )
+    def tell(line: str) -> None:
+        typer.echo(line, err=True)
+
+    done = carry_out(desk, Order(table, where, wait, follow_keys), info, tell, dry_run=dry_run)
+    for line in done.lines:
+        typer.echo(f"{'would be erased' if dry_run else 'erased'}: {line}")
+    short, proof = done.order[:12], done.proof
+    typer.echo(f"the order is {short}... in control/actions: the SHA-256 of {proof!r}, the table and the condition")
+    if not dry_run:
+        typer.echo(f"certificate: {json.dumps(done.certificate)}")

@@ -20,6 +20,7 @@ from tidegate.config.completeness import Completeness
 from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.connection_names import conn_ids
 from tidegate.config.ddl import Cascades, Computed, Ddl, Effects, Policy, SessionValues
+from tidegate.config.erase_rights import Erase
 from tidegate.config.file import load, parse
 from tidegate.config.kept_columns import ALL, KeptColumns
 from tidegate.config.lake import Lake
@@ -59,6 +60,7 @@ __all__ = [
     "Ddl",
     "DumpMode",
     "Effects",
+    "Erase",
     "Flavour",
     "KeptColumns",
     "Lake",

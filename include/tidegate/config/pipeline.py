@@ -16,6 +16,7 @@ from tidegate.config.apply import Apply, ApplyMode
 from tidegate.config.capture import Capture
 from tidegate.config.completeness import Completeness
 from tidegate.config.ddl import Ddl
+from tidegate.config.erase_rights import Erase
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.section import Section
@@ -43,6 +44,7 @@ class Pipeline(Section):
     maintain: Maintain = Field(default_factory=Maintain)
     snapshot: Snapshot = Field(default_factory=Snapshot)
     verify: Verify = Field(default_factory=Verify)
+    erase: Erase = Field(default_factory=Erase)
     completeness: Completeness = Field(default_factory=Completeness)
     xa: Xa = Field(default_factory=Xa)
     alerts: Alerts = Field(default_factory=Alerts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate.commit_ts import time_text
 from tidegate.config import Pipeline
@@ -28,6 +29,7 @@ from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import renamed_in
 from tidegate.tables import CHUNKS, SEGMENTS
+from tidegate.tables_form import Table
 from tidegate.text_layout import counted
 
 
@@ -106,6 +108,26 @@ class SubjectPlaces:
         if self.left:
             parts.append(f"left: {'; '.join(self.left)}")
         return "; ".join(parts)
+
+    @property
+    def certified(self) -> dict[str, Any]:
+        """For a certificate: new files, the first version of each table without rows of the subject; no value."""
+        bronze: list[tuple[Table, SegmentRows | ChunkRows]] = [(SEGMENTS, self.segments), (CHUNKS, self.chunks)]
+        versions = {table.path: self.lake.log(table.path).state().version for table, _ in bronze}
+        versions[self.past.older.path] = self.past.older.version
+        if self.changelog is not None:
+            versions[self.changelog.older.path] = self.changelog.older.version
+        return {
+            "table": self.reach.newest.name,
+            "keys": len(self.subject.keys),
+            "rows_of_the_log": self.segments.rows,
+            "rows_of_snapshots": self.chunks.rows,
+            "rows_of_the_past": self.past.ended,
+            "first_versions_without_them": versions,
+            "files_written": [f"{table.path}/{path}" for table, rows in bronze for path in rows.written],
+            "files_deleted": self.deleted + self.past.older.deleted,
+            "not_reached": list(self.left),
+        }
 
     def _check_begin(self, begin_ts: int) -> None:
         """Silver's past and a changelog may be older than bronze. Raises UsageError."""

@@ -10,7 +10,7 @@ A chunk's range of keys stays: what a snapshot divided the table into names keys
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -38,7 +38,7 @@ _ONES: Final = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class ChunkRows:
-    """rows: that were erased."""
+    """rows: that were erased. written: paths of new files, within the table."""
 
     lake: LakeFiles
     table: Physical
@@ -46,6 +46,7 @@ class ChunkRows:
     subject: Subject
     files: int = 0
     rows: int = 0
+    written: list[str] = field(default_factory=list)
 
     def look(self) -> None:
         """Learn the subject's keys. Raises LakeRefused, StreamCorrupt."""
@@ -66,6 +67,7 @@ class ChunkRows:
             add = chunk_file(self.lake, dict(file.action["partitionValues"]), made)
             failpoint("erase_before_chunks_commit")
             self._commit(file, add)
+            self.written.append(unquote(add["path"]))
             self.files += 1
 
     def _files(self) -> list[LiveFile]:

@@ -73,11 +73,12 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """One table's share. places: with the counts of each."""
+    """One table's share. places: with the counts of each. logged: rows of the log that go."""
 
     places: SubjectPlaces
     kept: KeptKeys
     affected: Sequence[BronzeFile]
+    logged: int = 0
 
     @property
     def name(self) -> str:
@@ -91,6 +92,17 @@ class Erased:
     def line(self) -> str:
         """For control/actions: no value of a row is in it."""
         return f"{self.name}: {counted(self.keys, 'key', 'keys')}; {self.places.line}"
+
+    @property
+    def planned(self) -> str:
+        """The plan in words, without a value of a row."""
+        files = counted(len(self.affected), "file", "files")
+        also = ["chunks of snapshots with such keys, and older versions of silver"]
+        also += ["rows of its past"] if self.places.silver.has_past else []
+        also += ["its changelog's rows, and older versions"] if self.places.changelog is not None else []
+        left = f"; left: {'; '.join(self.places.left)}" if self.places.left else ""
+        keys = counted(self.keys, "key", "keys")
+        return f"{self.name}: {keys}; {self.logged} logged rows in {files} of bronze; {', '.join(also)}{left}"
 
 
 @dataclass(slots=True)
@@ -132,6 +144,13 @@ class Erasure:
                 done[0].places.left.append(what)
             return done
 
+    def plan(self) -> list[Erased]:
+        """The work of run(), not done: nothing of the lake changes but its leases. Raises as run() may before that."""
+        table = table_of(self.pipeline, self.lake, self.order.table)
+        with ExitStack() as held:
+            held.enter_context(self._lease(self.pipeline.pipeline, "maintain"))  # it would take files away meanwhile
+            return self._looked(table, held)
+
     def _value_log(self) -> str:
         """Capture's machine may be another one: it says until when rows stay there."""
         wait = VALUE_LOG_FILE_SECONDS + VALUE_LOG_GONE_SECONDS + 2 * self.pipeline.capture.heartbeat_seconds
@@ -169,9 +188,9 @@ class Erasure:
         places.look(files, kept)
         keys = counted(len(subject.keys), "key", "keys")
         self.report(f"{reach.newest.name}: {keys}, of {places.segments.bytes / 1e6:,.1f} MB of log")
-        affected = places.segments.affected(files)
+        affected, logged = places.segments.affected(files), places.segments.rows
         places.segments.rows = 0  # of the trial
-        return Erased(places, kept, affected)
+        return Erased(places, kept, affected, logged)
 
     def _erase_bronze(self, each: Erased, *, others_before: bool) -> None:
         """others_before: another table's rows left files of bronze since this one's were chosen."""

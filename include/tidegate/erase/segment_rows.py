@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +45,7 @@ from tidegate.tables import SEGMENTS, SegmentKind
 class SegmentRows:
     """The log of one table, and counts. rows: in row events; an update is one. bytes: of payloads that were decoded.
     known: the tables of its source. upto_seq: later segments weren't looked at, and stay as they are. texts: statements
-    in the place of rows of other tables.
+    in the place of rows of other tables. written: paths of new files, within the table.
     """
 
     lake: LakeFiles
@@ -58,6 +59,7 @@ class SegmentRows:
     bytes: int = 0
     upto_seq: int = -1
     texts: int = 0
+    written: list[str] = field(default_factory=list)
 
     def look(self, files: Sequence[BronzeFile]) -> None:
         """Learn the subject's keys. Raises LakeRefused for what can't be read, or can't be erased from."""
@@ -80,6 +82,7 @@ class SegmentRows:
             failpoint("erase_before_bronze_commit")
             log.commit([file], [made], data_change=False)
             failpoint("erase_after_bronze_commit")
+            self.written.append(unquote(made["path"]))
             self.files += 1
 
     def _rewritten(self, file: BronzeFile) -> dict[str, Any]:

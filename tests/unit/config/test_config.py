@@ -92,7 +92,7 @@ def test_all_mistakes_are_said_at_once_each_with_its_line() -> None:
     assert str(refused.value) == (
         "p.yaml:8: captur: unknown key; line 6: apply.mode: is 'micro', and must be 'batch' or 'micro_batch';"
         " line 7: apply.parallel_tables: input must be greater than or equal to 1; did you mean capture?"
-        " known keys here: pipeline, lake, sources, tables, capture, apply, ddl, maintain, snapshot, verify,"
+        " known keys here: pipeline, lake, sources, tables, capture, apply, ddl, maintain, snapshot, verify, erase,"
         " completeness, xa, alerts"
     )
 
