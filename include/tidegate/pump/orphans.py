@@ -180,9 +180,10 @@ class PumpOrphans:
             self._lost[start_ts] = look.at_ts
             decides = f"TiDB's history of DDL job {job_id} decides" if job_id else "`tidegate prewrites` decides"
             log.error(
-                "nobody can say whether transaction %d was committed: TiDB has nothing of it, and its garbage collection"
-                " has passed it (safe point %s). It waits, and so does everything committed after it: %s once it is listed"
-                " by `tidegate prewrites`. tidb_gc_life_time above twice orphan_seconds keeps it from coming again",
+                "nobody can say whether transaction %d was committed: TiDB has nothing of it, and its garbage"
+                " collection has passed it (safe point %s). It and everything committed after it waits: %s once"
+                " it is listed by `tidegate prewrites`. tidb_gc_life_time above twice orphan_seconds keeps it from"
+                " coming again",
                 start_ts,
                 time_text(look.safe_point),
                 decides,
