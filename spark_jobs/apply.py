@@ -64,8 +64,8 @@ from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State
+from tidegate.tables.usage_table import UsedBy
 from tidegate.text_layout import counted
-from tidegate.usage_table import UsedBy
 
 
 def apply_window(app: Application, window: Window) -> Applied:

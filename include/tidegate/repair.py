@@ -28,7 +28,7 @@ from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.repair_wave import RepairKeys, repair_wave
 from tidegate.table_names import Physical
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 from tidegate.text_layout import counted
 from tidegate.verify.cut import newest_cut
 from tidegate.verify.report import Outcome, Report, TableResult

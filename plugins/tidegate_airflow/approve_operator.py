@@ -100,9 +100,9 @@ class ApproveOperator(HITLOperator):
 
     def _decide(self, desk: Desk, *, commit: bool) -> None:
         """Only the asked ones, without those decided meanwhile."""
-        from tidegate.actions_table import Act
         from tidegate.lake import control, prewrites
-        from tidegate.prewrites_table import PrewriteState
+        from tidegate.tables.actions_table import Act
+        from tidegate.tables.prewrites_table import PrewriteState
 
         state, act = (PrewriteState.COMMITTED, Act.COMMIT) if commit else (PrewriteState.ROLLED_BACK, Act.ROLL_BACK)
         asked, who = set(self.branches), f"{desk.author.user} in {PLACE}"
@@ -138,7 +138,7 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
 def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
     """Unanswered XA transactions with writes to a silver table; or those of a TiDB's source."""
     from tidegate.lake import prewrites
-    from tidegate.prewrites_table import PrewriteState
+    from tidegate.tables.prewrites_table import PrewriteState
 
     def wrote(prewrite: Prewrite) -> bool:
         if prewrites.of_pump(prewrite):

@@ -1,6 +1,6 @@
 """After the tables: control tables in few files, with a checkpoint and a short log.
 
-In:  the tables under control/ of tables.py.
+In:  the tables under control/ of tables/.
 Out: commits beside apply's appends; what was removed hours ago is deleted.
 """
 

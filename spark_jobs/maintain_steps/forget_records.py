@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
 from tidegate import tables
-from tidegate.actions_table import ACTIONS
 from tidegate.changelog.share import still_counting
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
@@ -35,8 +34,9 @@ from tidegate.lake.status import cut_ts
 from tidegate.lake.usage import summed
 from tidegate.lake.verified import VERIFIED_ORDER
 from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
-from tidegate.tables_snapshot import VERIFICATION
-from tidegate.usage_table import USAGE
+from tidegate.tables.actions_table import ACTIONS
+from tidegate.tables.snapshot_tables import VERIFICATION
+from tidegate.tables.usage_table import USAGE
 
 _EVENT: Final = ["pipeline", "table", "recorded_at"]
 _VERIFIED: Final = ["source", "database", "table", "silver"]

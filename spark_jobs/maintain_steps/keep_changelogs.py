@@ -23,8 +23,8 @@ from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import compact, drop_files, rewrite
 from tidegate.lake.status import cut_ts
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
-from tidegate.subscriptions_table import SUBSCRIPTIONS
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
+from tidegate.tables.subscriptions_table import SUBSCRIPTIONS
 
 
 def keep_changelogs(job: Maintenance) -> None:

@@ -21,7 +21,7 @@ from tidegate.commit_ts import compose
 from tidegate.config import Alert
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1800)]
 

@@ -21,7 +21,7 @@ from tidegate.errors import ConfigError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import ALERT_OVER_SECONDS
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 from tidegate_airflow import alerts_trigger
 from tidegate_airflow.alerts_trigger import AlertsTrigger, FollowedPipeline
 

@@ -17,11 +17,11 @@ from tidegate.lake import control, held, prewrites
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import to_row
 from tidegate.lake.status import way_out
-from tidegate.prewrites_table import PrewriteState
 from tidegate.segments.prewrites import Prewrite
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
 from tidegate.tables import TABLE_STATES, State
+from tidegate.tables.prewrites_table import PrewriteState
 
 pytestmark = pytest.mark.airflow
 

@@ -21,9 +21,9 @@ from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
-from tidegate.actions_table import ActionOutcome
 from tidegate.lake import audit
 from tidegate.local.server import Server
+from tidegate.tables.actions_table import ActionOutcome
 
 pytestmark = [pytest.mark.airflow, pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(1800)]
 

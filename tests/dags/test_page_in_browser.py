@@ -18,8 +18,8 @@ from tidegate.capture.source import Retention
 from tidegate.commit_ts import compose
 from tidegate.lake.maintained import LastMaintain, LeftStep, MaintainStep
 from tidegate.pipelines import PipelineView
-from tidegate.prewrites_table import PrewriteState
 from tidegate.segments.prewrites import Prewrite
+from tidegate.tables.prewrites_table import PrewriteState
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 

@@ -21,9 +21,9 @@ from tidegate.lake.schema_changes import SchemaChange
 from tidegate.lake.timeline import STEPS
 from tidegate.lake.verified import Verified
 from tidegate.pipelines import PipelineView
-from tidegate.prewrites_table import PrewriteState
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.prewrites import Prewrite
+from tidegate.tables.prewrites_table import PrewriteState
 from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart, sparkline
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document

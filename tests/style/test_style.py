@@ -36,7 +36,6 @@ TOO_MANY_ARGUMENTS: dict[str, str] = {
 # Three files of one prefix that aren't a folder yet. "folder/prefix", and why. This list only ever gets shorter.
 FLAT_FAMILIES: dict[str, str] = {
     "benchmarks/bench": "each is a program of its own",
-    "include/tidegate/tables": "names of columns: read together, imported by nearly all",
     "tests/support/random": "generators: one per kind of thing",
 }
 FAMILY_FILES_MIN = 3
@@ -81,7 +80,7 @@ FORMATS = {
     "include/tidegate/schema/ddl/partitions.py::_DIGITS_MAX": "digits of a 64-bit number",
     "include/tidegate/snapshot/marks/watermark.py::NAME_BYTES_MAX": "a column's length in the server's table",
     "include/tidegate/tidb/codec/datum.py::_DIGITS_MAX": "TiDB's MyDecimal",
-    "include/tidegate/tables.py::_PART_BYTES_MAX": "a file name's length on local disks",
+    "include/tidegate/tables/__init__.py::_PART_BYTES_MAX": "a file name's length on local disks",
 }
 _ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 # Rooms that only start processes on this computer: their waits end nothing but themselves.

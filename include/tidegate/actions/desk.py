@@ -9,12 +9,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tidegate.actions_table import Act
 from tidegate.config import Pipeline
 from tidegate.connections import Connections
 from tidegate.lake.audit import Author, PersonAction, Result, recorded
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import check_own, pipeline_of
+from tidegate.tables.actions_table import Act
 
 
 @dataclass(frozen=True, slots=True)

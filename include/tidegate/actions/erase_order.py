@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate.actions.desk import Desk
-from tidegate.actions_table import Act
 from tidegate.conditions.condition_text import read_condition
 from tidegate.conditions.model import leaves, literals_of
 from tidegate.erase.erasure import Erasure, Order
 from tidegate.errors import TidegateError, UsageError, unexpected
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.tables.actions_table import Act
 
 _HIDDEN: Final = "..."
 _DRY: Final = "dry run, nothing is erased: "

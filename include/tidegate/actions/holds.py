@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from tidegate import pipelines, tables
 from tidegate.actions.desk import Desk
-from tidegate.actions_table import Act
 from tidegate.commit_ts import time_text
 from tidegate.delta.table.state import TableState
 from tidegate.errors import HoldChangedError, UsageError
@@ -34,6 +33,7 @@ from tidegate.standing.shown import way_out
 from tidegate.standing.standing import Place, Standing
 from tidegate.table_names import splits
 from tidegate.tables import State
+from tidegate.tables.actions_table import Act
 
 
 def held_table(desk: Desk, table: str, seen: datetime | None = None) -> Standing:

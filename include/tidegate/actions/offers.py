@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tidegate.actions.holds import refreshable
-from tidegate.actions_table import Act
 from tidegate.config import Pipeline
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
+from tidegate.tables.actions_table import Act
 
 _READS = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 _COLUMNS = (Cause.MISMATCH, Cause.DDL_NOT_READ)

@@ -11,12 +11,12 @@ from typing import Final
 
 from tidegate import pipelines
 from tidegate.actions.desk import Desk
-from tidegate.actions_table import Act
 from tidegate.config import named_tables
 from tidegate.errors import UsageError
 from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import request, tell_tables, told
 from tidegate.snapshot.work import SnapshotWork, logical_name, newest
+from tidegate.tables.actions_table import Act
 from tidegate.text_layout import counted
 
 _NAMED_MAX: Final = 10

@@ -22,7 +22,7 @@ from tidegate.lake.control.files import PROPERTIES, added, check, creation, writ
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHANGELOG_GROUP_BYTES
 from tidegate.table_names import Physical
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 FOLDER: Final = "changelog"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"

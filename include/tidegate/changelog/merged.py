@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from tidegate.changelog.changelog_table import PLACE, SCHEMA
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 
 Placed = tuple[int, str, int, int]  # a row's values of PLACE
 FIRST: Final = -(1 << 62)

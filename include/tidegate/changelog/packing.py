@@ -21,7 +21,7 @@ from tidegate.delta.table.state import TableState
 from tidegate.lake.control.files import write_pieces
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHANGELOG_GROUP_BYTES, CHANGELOG_PACKED_BYTES, CONTROL_PACKED_FILES_MIN
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 
 
 def pack_in_order(lake: LakeFiles, table: Table, state: TableState) -> None:

@@ -24,7 +24,7 @@ from tidegate.errors import ChangesMissing
 from tidegate.lake import control
 from tidegate.lake.control.files import chosen
 from tidegate.lake.files import LakeFiles
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -31,7 +31,6 @@ def accept(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
     """Continue with a source that lost uncaptured log. Without --lost: only show the loss."""
-    from tidegate.actions_table import Act
     from tidegate.capture.captured import Captured
     from tidegate.capture.checkpoint import is_landed
     from tidegate.capture.owing import Owing
@@ -43,6 +42,7 @@ def accept(
     from tidegate.mysql.acceptance import find_gap, record_gap
     from tidegate.mysql.reader import BinlogSource
     from tidegate.tables import EVERY_TABLE
+    from tidegate.tables.actions_table import Act
 
     desk = open_desk(pipeline)
     loaded, lake = desk.pipeline, desk.lake

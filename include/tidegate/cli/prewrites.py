@@ -26,11 +26,11 @@ def prewrites(
 ) -> None:
     """List prepared transactions without an answer; decide about orphans with --commit or --rollback."""
     from tidegate.actions.parked import in_full, tables_of
-    from tidegate.actions_table import Act
     from tidegate.commit_ts import time_text
     from tidegate.lake.control import ControlTables
     from tidegate.lake.prewrites import decided, of_pump, record, unsettled
-    from tidegate.prewrites_table import PrewriteState
+    from tidegate.tables.actions_table import Act
+    from tidegate.tables.prewrites_table import PrewriteState
 
     desk = open_desk(pipeline)
     waiting = [prewrite for of_source in unsettled(desk.lake).values() for prewrite in of_source if prewrite.waits]
@@ -54,7 +54,7 @@ def prewrites(
 
 def _parked(waiting: list[Prewrite], wanted: str, pipeline: str) -> Prewrite:
     from tidegate.actions.parked import in_full
-    from tidegate.prewrites_table import PrewriteState
+    from tidegate.tables.prewrites_table import PrewriteState
 
     parked = [prewrite for prewrite in waiting if prewrite.state is PrewriteState.PARKED]
     matches = [prewrite for prewrite in parked if wanted in (prewrite.id, in_full(prewrite))]

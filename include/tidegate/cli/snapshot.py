@@ -245,7 +245,7 @@ def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
 def _say(pipeline: str, word: str, names: Collection[str]) -> None:
     desk = open_desk(pipeline)
     from tidegate.actions import snapshot_words
-    from tidegate.actions_table import Act
+    from tidegate.tables.actions_table import Act
 
     typer.echo(snapshot_words.tell(desk, Act(word), names, _tell))
 

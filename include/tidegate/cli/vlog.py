@@ -182,13 +182,13 @@ def owed(
 
 def _record_loss(desk: Desk, name: str, log_id: str, state_dir: Path | None) -> Segment | None:
     """Before the debt is forgotten: a kill in between leaves a person to forget it once more."""
-    from tidegate.actions_table import Act
     from tidegate.capture.checkpoint import is_landed
     from tidegate.capture.own_stream import check_continues
     from tidegate.capture.value_log.folder import settled_folder
     from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
     from tidegate.pump.forgotten import record_loss
+    from tidegate.tables.actions_table import Act
 
     bronze = Bronze(desk.lake, name, continues=check_continues)
     folder = settled_folder(

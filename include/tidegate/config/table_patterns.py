@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Final
 
@@ -97,18 +97,17 @@ def may_fill(template: str, name: str) -> bool:
 
 
 class Patterns:
-    """Several patterns, of which one is enough."""
+    """Several patterns, each with its place among them. Plain names are looked up, however many there are."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._literal: set[tuple[str, str]] = set()
-        tables: dict[re.Pattern[str], list[re.Pattern[str]]] = defaultdict(list)
-        for pattern in patterns:
-            halves = compile_pattern(pattern)
-            if all(_LITERAL.fullmatch(half.pattern) for half in halves):
-                self._literal.add((halves[0].pattern, halves[1].pattern))
+        self._literal: dict[tuple[str, str], list[int]] = {}
+        self._others: dict[re.Pattern[str], list[tuple[int, re.Pattern[str]]]] = {}
+        for place, pattern in enumerate(patterns):
+            database, table = compile_pattern(pattern)
+            if _LITERAL.fullmatch(database.pattern) and _LITERAL.fullmatch(table.pattern):
+                self._literal.setdefault((database.pattern, table.pattern), []).append(place)
             else:
-                tables[halves[0]].append(halves[1])
-        self._tables = dict(tables)
+                self._others.setdefault(database, []).append((place, table))
         self._answers: dict[tuple[str, str], bool] = {}
 
     def match(self, name: tuple[str, str]) -> bool:
@@ -117,14 +116,18 @@ class Patterns:
         if answer is None:
             if len(self._answers) >= _ANSWERS_MAX:
                 self._answers.clear()
-            answer = self._answers[name] = name in self._literal or self._searched(name)
+            answer = self._answers[name] = name in self._literal or any(self._searched(name))
         return answer
 
-    def _searched(self, name: tuple[str, str]) -> bool:
-        return any(
-            database.fullmatch(name[0]) and any(table.fullmatch(name[1]) for table in tables)
-            for database, tables in self._tables.items()
-        )
+    def places(self, name: tuple[str, str]) -> list[int]:
+        """The places of all that are of this (database, table), in their order."""
+        searched = (place for place, _ in self._searched(name))
+        return sorted([*self._literal.get(name, ()), *searched])
+
+    def _searched(self, name: tuple[str, str]) -> Iterator[tuple[int, re.Pattern[str]]]:
+        for database, tables in self._others.items():
+            if database.fullmatch(name[0]):
+                yield from (entry for entry in tables if entry[1].fullmatch(name[1]))
 
 
 @lru_cache(maxsize=1024)
@@ -138,36 +141,9 @@ def matches(patterns: Iterable[str], database: str, table: str) -> bool:
     return compiled(tuple(patterns)).match((database, table))
 
 
-class NumberedPatterns:
-    """Several patterns, each with its place among them. Plain names are looked up, however many there are."""
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        self._literal: dict[tuple[str, str], list[int]] = defaultdict(list)
-        self._others: list[tuple[int, re.Pattern[str], re.Pattern[str]]] = []
-        for place, pattern in enumerate(patterns):
-            database, table = compile_pattern(pattern)
-            if _LITERAL.fullmatch(database.pattern) and _LITERAL.fullmatch(table.pattern):
-                self._literal[database.pattern, table.pattern].append(place)
-            else:
-                self._others.append((place, database, table))
-
-    def of(self, database: str, table: str) -> list[int]:
-        """The places of the patterns matching this table, in their order."""
-        places = list(self._literal.get((database, table), ()))
-        for place, databases, names in self._others:
-            if databases.fullmatch(database) and names.fullmatch(table):
-                places.append(place)
-        return sorted(places)
-
-
-@lru_cache(maxsize=256)
-def _numbered(patterns: tuple[str, ...]) -> NumberedPatterns:
-    return NumberedPatterns(patterns)
-
-
 def matching_places(patterns: Iterable[str], database: str, table: str) -> list[int]:
     """The places of the patterns matching this table, in their order."""
-    return _numbered(tuple(patterns)).of(database, table)
+    return compiled(tuple(patterns)).places((database, table))
 
 
 class TableNames:

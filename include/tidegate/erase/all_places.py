@@ -29,7 +29,7 @@ from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import renamed_in
 from tidegate.tables import CHUNKS, SEGMENTS
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 from tidegate.text_layout import counted
 
 

@@ -31,7 +31,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.log_files.as_json.column import json_column
 from tidegate.schema.model.columns import TableVersion
 from tidegate.table_names import Physical
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 
 _ASKED = ["op", "source", "database", "table", "version", "before", "after", "commit_ts"]
 _EMPTIED = ("before", "after", "gtid", "note")

@@ -18,7 +18,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.chunks.chunk_table import chunks_in
 from tidegate.snapshot.chunks.spans import key_from_text, spans_from_text
 from tidegate.table_names import Physical
-from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
+from tidegate.tables.snapshot_tables import CHUNKS, SNAPSHOTS, VERIFICATION
 
 Bound = tuple[str, ...]  # SQL literals of a key's columns
 _NAMES = ["source", "database", "table"]

@@ -26,7 +26,7 @@ from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import VIEWS
 from tidegate.table_names import Physical, splits
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 from tidegate.upsert.fitness import why_not
 
 BY_AGE: Final = "set the times of docs/runbooks/erase-a-person.md, and let maintain erase by age"

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from tidegate.actions_table import ACTIONS, Act, ActionOutcome
 from tidegate.errors import AlreadyDone, ConfigError, TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import ACTION_DETAIL_CHARACTERS_MAX, ACTION_USER_CHARACTERS_MAX
+from tidegate.tables.actions_table import ACTIONS, Act, ActionOutcome
 
 log = logging.getLogger(__name__)
 

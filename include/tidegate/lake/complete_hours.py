@@ -124,7 +124,7 @@ class NewHours:
         from tidegate.delta.tail import LogTail
         from tidegate.lake.files import LakeFiles
         from tidegate.tables import CUTS, FOLLOWED, TABLE_STATES
-        from tidegate.tables_snapshot import VERIFICATION
+        from tidegate.tables.snapshot_tables import VERIFICATION
 
         self._lake = LakeFiles(lake.rstrip("/"), options)
         watched = (CUTS, TABLE_STATES, FOLLOWED, *((VERIFICATION,) if self._verified else ()))

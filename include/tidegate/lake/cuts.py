@@ -33,13 +33,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.actions_table import ACTIONS, Act, ActionOutcome
 from tidegate.commit_ts import last_at, physical_ms, time_text
 from tidegate.errors import CutForgotten, CutNotYet, DeltaUnsupported, LakeRefused, TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.table_names import splits
 from tidegate.tables import State
+from tidegate.tables.actions_table import ACTIONS, Act, ActionOutcome
 
 _COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id"]
 _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]

@@ -22,10 +22,10 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
 from tidegate.delta.stores.store import REFUSED, LogStore, log_store, make_folder, sync
 from tidegate.errors import LakeRefused, LakeUnavailable
-from tidegate.format_table import FORMAT
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import check_format, tell_older
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
+from tidegate.tables.format_table import FORMAT
 
 _LISTED_TIMES_MAX = 3
 

@@ -121,7 +121,7 @@ class FollowedBronze:
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks."""
         from tidegate.tables import SEGMENTS  # imports pyarrow: in the thread of whoever looks
-        from tidegate.tables_snapshot import SNAPSHOTS
+        from tidegate.tables.snapshot_tables import SNAPSHOTS
 
         self._log = DeltaLog(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
         self._tail = LogTail(self._log)

@@ -24,9 +24,9 @@ from tidegate.lake.bronze.beginning import begins
 from tidegate.lake.bronze.index import refs_in
 from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
-from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segments.prewrites import Prewrite
 from tidegate.segments.window import SegmentRef
+from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 
 # Of one prewrite an answer comes after what was said while there was none.
 _ORDER: Final = ["answer_ts", "recorded_at"]

@@ -33,8 +33,8 @@ class NewQuestions:
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks."""
         from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
-        from tidegate.prewrites_table import PREWRITES
         from tidegate.tables import TABLE_STATES
+        from tidegate.tables.prewrites_table import PREWRITES
 
         self._lake = LakeFiles(lake.rstrip("/"), options)
         paths = [table.path for table in (TABLE_STATES, PREWRITES)]

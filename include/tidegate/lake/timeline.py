@@ -30,7 +30,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.usage import used_steps
 from tidegate.limits import CUTS_LATE_SECONDS, DENSE_CUTS_SECONDS
 from tidegate.limits.formats import LOGICAL_BITS
-from tidegate.usage_table import UsedBy
+from tidegate.tables.usage_table import UsedBy
 
 STEPS: Final = 60
 _RATE_STEPS: Final = 5

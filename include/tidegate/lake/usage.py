@@ -40,7 +40,7 @@ from tidegate.limits import (
     USAGE_SOURCE_SECONDS,
     USAGE_SUMMED_SECONDS,
 )
-from tidegate.usage_table import USAGE, UsedBy
+from tidegate.tables.usage_table import USAGE, UsedBy
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 
 # The last verdict comes last, though a clock was put back: a cut never is. Runs at one cut have their own times.
 VERIFIED_ORDER: Final = ("cut_ts", "recorded_at")

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tidegate.snapshot.progress.events import TableProgress
     from tidegate.snapshot.progress.shown import ShownSnapshots
     from tidegate.standing.standing import Standing
-    from tidegate.tables_form import Table
+    from tidegate.tables.form import Table
 
 T = TypeVar("T")
 _ASKED_AT_ONCE_MAX: Final = 16
@@ -222,7 +222,7 @@ class PipelineReader:
 
     def _waiting(self) -> tuple[Prewrite, ...]:
         from tidegate.lake import prewrites
-        from tidegate.prewrites_table import PREWRITES
+        from tidegate.tables.prewrites_table import PREWRITES
 
         return self._of_table(PREWRITES, prewrites.waiting, ())
 

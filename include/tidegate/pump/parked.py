@@ -22,9 +22,9 @@ from tidegate.config import Orphans
 from tidegate.lake.control import ControlTables, application_version
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.prewrites import PUMPS_ID, by_policy, of_pump, record, unsettled
-from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.segments.prewrites import Prewrite
+from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 from tidegate.tidb.records import pairing
 from tidegate.tidb.records.pairing import ROLLED_BACK
 

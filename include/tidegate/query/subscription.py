@@ -32,8 +32,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import cut_ts
 from tidegate.limits import QUERY_MEMORY_BYTES, TAIL_POLL_SECONDS
 from tidegate.query import duck
-from tidegate.subscriptions_table import SUBSCRIPTIONS
 from tidegate.table_names import splits
+from tidegate.tables.subscriptions_table import SUBSCRIPTIONS
 
 if TYPE_CHECKING:
     import duckdb

@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Self
 
-from tidegate.prewrites_table import PrewriteState
+from tidegate.tables.prewrites_table import PrewriteState
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class PrewriteAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Prewrite:
-    """A row of control/prewrites; the meaning of each field stands in prewrites_table.py."""
+    """A row of control/prewrites; the meaning of each field stands in tables/prewrites_table.py."""
 
     source: str
     id: str

@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 from tidegate.verify.report import Report, TableResult
 
 

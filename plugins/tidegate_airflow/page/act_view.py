@@ -12,8 +12,8 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from tidegate.actions_table import Act, ActionOutcome
 from tidegate.commit_ts import time_text
+from tidegate.tables.actions_table import Act, ActionOutcome
 from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:

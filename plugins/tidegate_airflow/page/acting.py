@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Self
 
-from tidegate.actions_table import Act
 from tidegate.errors import HoldChangedError, UsageError
+from tidegate.tables.actions_table import Act
 
 if TYPE_CHECKING:
     from tidegate.actions.desk import Desk

@@ -16,9 +16,9 @@ from fastapi import Depends, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from tidegate import pipelines
-from tidegate.actions_table import Act
 from tidegate.errors import TidegateError, UsageError
 from tidegate.pipelines import PipelineReader, PipelineReaders
+from tidegate.tables.actions_table import Act
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 from tidegate_airflow.page import rights
 from tidegate_airflow.page.act_view import TableActions, nothing_done, question

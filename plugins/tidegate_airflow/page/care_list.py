@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.actions.parked import in_full, tables_of
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Orphans
-from tidegate.prewrites_table import PrewriteState
+from tidegate.tables.prewrites_table import PrewriteState
 from tidegate.text_layout import age_text, counted, size_text
 from tidegate_airflow.page.layout import wide_table
 

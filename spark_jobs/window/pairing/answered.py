@@ -19,7 +19,6 @@ from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.failpoint import failpoint
 from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze.index import read_segments
-from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segment_kinds import prewrites_of
 from tidegate.segments.answers import Answers
 from tidegate.segments.prewrites import Pending, Prewrite, PrewriteAnswer, Prewrites, within_segment
@@ -27,6 +26,7 @@ from tidegate.segments.window import SegmentRef
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Answered
 from tidegate.tables import SegmentFlag, State
+from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 
 log = logging.getLogger(__name__)
 

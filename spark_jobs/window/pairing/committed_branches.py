@@ -20,7 +20,6 @@ from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.waves.shards import is_left_out
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate.errors import UnknownEvent
-from tidegate.prewrites_table import PrewriteState
 from tidegate.remedy import JUDGE, Needs
 from tidegate.schema.model.columns import was_there
 from tidegate.segments.prewrites import Prewrite
@@ -28,6 +27,7 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
 from tidegate.table_names import Physical
+from tidegate.tables.prewrites_table import PrewriteState
 
 
 def committed_branches(app: Application, window: Window) -> list[PrewrittenSegment]:

@@ -25,7 +25,6 @@ from tests.kit.snapshots import Reading
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
-from tidegate.actions_table import Act, ActionOutcome
 from tidegate.erase.erasure import Erased, Erasure, Order
 from tidegate.errors import CutForgotten, LeaseHeld, UsageError
 from tidegate.lake import audit, cuts
@@ -33,6 +32,7 @@ from tidegate.lake.bronze.index import BronzeIndex, read_segment
 from tidegate.lake.leases import take_lease
 from tidegate.local.server import Server
 from tidegate.segments.window import SegmentRef
+from tidegate.tables.actions_table import Act, ActionOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -18,12 +18,12 @@ from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate.actions.desk import Desk
 from tidegate.actions.erase_order import Done, carry_out
-from tidegate.actions_table import ActionOutcome
 from tidegate.erase.erasure import Order
 from tidegate.errors import UsageError
 from tidegate.lake import audit
 from tidegate.lake.audit import Author
 from tidegate.local.server import Server
+from tidegate.tables.actions_table import ActionOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

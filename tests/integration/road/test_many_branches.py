@@ -33,7 +33,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.prewrites_table import PrewriteState
+from tidegate.tables.prewrites_table import PrewriteState
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(7200)]
 

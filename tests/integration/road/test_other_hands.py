@@ -29,12 +29,12 @@ from tests.kit.spark import no_spark
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.actions_table import Act
 from tidegate.lake.audit import actions
 from tidegate.local.server import Server
 from tidegate.repair import verify_and_repair
 from tidegate.standing.causes import Cause
 from tidegate.tables import WATERMARK_DATABASE, State
+from tidegate.tables.actions_table import Act
 from tidegate.verify.report import Outcome, Report
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify

@@ -13,7 +13,7 @@ from tidegate.lake import control, usage
 from tidegate.lake.timeline import timeline
 from tidegate.local.server import Server
 from tidegate.tables import CUTS
-from tidegate.usage_table import USAGE
+from tidegate.tables.usage_table import USAGE
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

@@ -20,9 +20,9 @@ from tests.support.captures import bronze_segments
 from tests.support.readers import by_polars
 from tidegate.lake import control, prewrites
 from tidegate.lake.files import LakeFiles
-from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.pump.parked import Parked
+from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 from tidegate.tidb.records.enclosed import payloads_of
 from tidegate.tidb.records.mvcc import NOTHING
 from tidegate.tidb.records.payload import BinlogType, binlog_of

@@ -17,8 +17,8 @@ from tidegate.errors import SourceUnavailable
 from tidegate.lake import control, prewrites
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.questions import NewQuestions
-from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.parked import Parked
+from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 from tidegate.tidb.records.enclosed import payloads_of
 from tidegate.tidb.records.mvcc import NOTHING
 from tidegate.tidb.records.pairing import UnansweredPrewrite

@@ -25,7 +25,7 @@ from tidegate.lake import control
 from tidegate.local.server import Server
 from tidegate.repair import verify_and_repair
 from tidegate.tables import WATERMARK_DATABASE
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 from tidegate.verify.report import Outcome, Report
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify

@@ -19,7 +19,7 @@ from tidegate.local.server import Server
 from tidegate.query.pinned import PinnedCut
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tables import silver_path
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 from tidegate.verify.recording import record
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify

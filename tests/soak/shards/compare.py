@@ -23,10 +23,10 @@ from tidegate.errors import CutForgotten
 from tidegate.lake import control
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
-from tidegate.prewrites_table import PrewriteState
 from tidegate.query.pinned import PinnedCut
 from tidegate.snapshot.progress.automatic import outlooks, waiting
 from tidegate.snapshot.progress.requests import told
+from tidegate.tables.prewrites_table import PrewriteState
 
 ORDERS: Final = f"{DATABASE_OF_ALL}.orders"
 _CUTS: Final = 16

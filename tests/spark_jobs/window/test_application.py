@@ -10,11 +10,11 @@ from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.prewrites_table import PrewriteState
 from tidegate.segments.prewrites import Prewrite, Prewrites
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
+from tidegate.tables.prewrites_table import PrewriteState
 
 TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
 

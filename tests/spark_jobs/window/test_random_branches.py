@@ -38,9 +38,9 @@ from tidegate.mysql.place import beginning
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.position import Position
-from tidegate.prewrites_table import PrewriteState
 from tidegate.schema.ddl.reader import tables_named
 from tidegate.schema.model.columns import TableVersion
+from tidegate.tables.prewrites_table import PrewriteState
 
 SERVER: Final = "11.4.5-MariaDB-log"
 CREATES: Final = (

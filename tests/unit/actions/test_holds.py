@@ -13,7 +13,6 @@ from tests.support.forks import forks
 from tidegate import config, tables
 from tidegate.actions import holds, snapshot_words
 from tidegate.actions.desk import Desk
-from tidegate.actions_table import Act, ActionOutcome
 from tidegate.connections import from_environment
 from tidegate.errors import AlreadyDone, LakeRefused, LakeUnavailable, UsageError
 from tidegate.lake import audit, control, held
@@ -24,6 +23,7 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
 from tidegate.table_names import Physical
 from tidegate.tables import State
+from tidegate.tables.actions_table import Act, ActionOutcome
 
 PLACE = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
 ID = "0" * 31 + "1"

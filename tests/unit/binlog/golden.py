@@ -15,10 +15,10 @@ from typing import Any
 from tests.kit.decoding import ALL_TIME, segment_of_file
 from tests.support.servers import ROOT
 from tidegate.binlog.statements.branches import prewrites
-from tidegate.prewrites_table import PrewriteState
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.segments.prewrites import within_segment
 from tidegate.segments.result import DecodedSegment, Known
+from tidegate.tables.prewrites_table import PrewriteState
 
 # Another folder: to look at recordings before they become cases.
 GOLDEN = Path(os.environ.get("TIDEGATE_GOLDEN", ROOT / "tests" / "golden"))

@@ -20,7 +20,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
 from tidegate.query.subscription import Batch, Options, Subscription
-from tidegate.subscriptions_table import SUBSCRIPTIONS
+from tidegate.tables.subscriptions_table import SUBSCRIPTIONS
 
 OLD = [50.0, 45.0, 40.0]
 YOUNG = [20 - number for number in range(CONTROL_PACKED_FILES_MIN + 3)]

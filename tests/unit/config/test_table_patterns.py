@@ -55,7 +55,7 @@ def test_two_thousand_names_are_compiled_once_and_none_is_searched_one_by_one(mo
     assert not matches(names, "shop", "t2000")
     assert not matches(names, "other", "t1")
     assert len(calls) == 4_000
-    assert not compiled(names)._tables
+    assert not compiled(names)._others
 
 
 def test_what_was_asked_once_is_known_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

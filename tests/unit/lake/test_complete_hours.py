@@ -39,7 +39,7 @@ from tidegate.standing.events import Event, FlowsIn, NotWritten, Refused, SentBe
 from tidegate.standing.standing import Standing
 from tidegate.standing.step import fills, step
 from tidegate.tables import State
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 
 HOUR_MS = 3_600_000
 EIGHT = hour_of("2026-11-26T08:00:00")

@@ -18,7 +18,7 @@ from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.timeline import STEPS, timeline
 from tidegate.lake.usage import Meter, age_seconds, every_seconds, summed, tree_cpu_seconds, used_steps
-from tidegate.usage_table import USAGE, UsedBy
+from tidegate.tables.usage_table import USAGE, UsedBy
 
 HOUR, DAY, WEEK = 3600.0, 86_400.0, 7 * 86_400.0
 

@@ -14,7 +14,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Selection, rows_of
 from tidegate.lake.verified import Verified, verified
 from tidegate.tables import FOLLOWED
-from tidegate.tables_snapshot import VERIFICATION
+from tidegate.tables.snapshot_tables import VERIFICATION
 
 
 def row(table: str, outcome: str, through: int, minute: int, **other: Any) -> dict[str, Any]:

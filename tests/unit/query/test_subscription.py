@@ -24,7 +24,7 @@ from tidegate.lake.control.upkeep import drop_files, pack, rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.query.formats import FORMS, lines
 from tidegate.query.subscription import Batch, Options, Subscription
-from tidegate.subscriptions_table import SUBSCRIPTIONS
+from tidegate.tables.subscriptions_table import SUBSCRIPTIONS
 
 NAME = "shop.orders"
 TABLE = changelog("shop", "orders")

@@ -16,8 +16,8 @@ from tidegate.lake import prewrites as recorded
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.branches import readable
-from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segments.prewrites import Pending, Prewrite, PrewriteAnswer, Prewrites, within_segment
+from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 
 Told = Pending | PrewriteAnswer
 

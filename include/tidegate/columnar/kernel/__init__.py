@@ -31,7 +31,7 @@ _ELSEWHERE: tuple[str, ...] = (
     "merge/net_change.py",
     "mysql/stream/packet_walk.py",
     "snapshot/reading/result/kernel.py",
-    "tables.py",
+    "tables/__init__.py",
 )
 
 

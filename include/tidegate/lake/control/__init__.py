@@ -1,6 +1,6 @@
-"""Control tables: records of apply, maintain, snapshots and people, Delta tables of tables.py.
+"""Control tables: records of apply, maintain, snapshots and people, Delta tables of tables/.
 
-In:  a lake, a table of tables.py, rows as dicts.
+In:  a lake, a table of tables/, rows as dicts.
 Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkeep.py: needless rows
      go.
 """

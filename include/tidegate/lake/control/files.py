@@ -1,6 +1,6 @@
 """The parts of a control table: its first actions, files with statistics, and the conditions for an existing one.
 
-In:  a table of tables.py, rows, a state of its log.
+In:  a table of tables/, rows, a state of its log.
 Out: actions; Parquet files; files after a filter; LakeRefused for a table we would misread.
 """
 

@@ -1,6 +1,6 @@
-"""Rows of a control table's files, piece by piece, with the columns of tables.py whatever release wrote them.
+"""Rows of a control table's files, piece by piece, with the columns of tables/ whatever release wrote them.
 
-In:  a lake, a table of tables.py, a state of its log.
+In:  a lake, a table of tables/, a state of its log.
 Out: Arrow tables.
 """
 

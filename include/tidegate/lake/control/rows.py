@@ -1,6 +1,6 @@
-"""Control tables: made from tables.py, appended to, read; each by its Delta log (tidegate/delta) and its Parquet files.
+"""Control tables: made from tables/, appended to, read; each by its Delta log (tidegate/delta) and its Parquet files.
 
-In:  a lake, a table of tables.py, rows as dicts.
+In:  a lake, a table of tables/, rows as dicts.
 Out: commits; Arrow tables.
 
 An append is decided on the newest state of the log, committed at the version after it, and decided

@@ -1,7 +1,7 @@
 """The part of a commit to a control table before its own rows: the table is made, or upgraded; the
 lake's format is recorded.
 
-In:  a lake, a table of tables.py, the state a commit is decided on.
+In:  a lake, a table of tables/, the state a commit is decided on.
 Out: actions for the commit; rows of control/format before it.
 
 An upgrade is decided on a state like any append (rows.py), and is one commit: all files go, the
@@ -26,7 +26,6 @@ from tidegate.delta.table.actions import add, moved
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import Action, TableState
 from tidegate.failpoint import failpoint
-from tidegate.format_table import FORMAT
 from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file, write_pieces
 from tidegate.lake.control.reading import nullable, parts
 from tidegate.lake.files import LakeFiles
@@ -35,6 +34,7 @@ from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import BEGUN_ID, DONE_ID, check_format, control_tables
 from tidegate.limits import CONTROL_COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
+from tidegate.tables.format_table import FORMAT
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Upkeep of the control tables: needless rows go, small files become one, unnamed files go.
 
-In:  a control table of tables.py, and the choice of its staying rows.
+In:  a control table of tables/, and the choice of its staying rows.
 Out: commits. Appends beside it keep their rows.
 
 Only files of the state read are replaced. A concurrent append adds a file of its own, named by no
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from tidegate.delta.cleaning.log_upkeep import LogUpkeep
 from tidegate.delta.cleaning.vacuum import vacuum
 from tidegate.delta.exchange import exchange
 from tidegate.delta.object_names import commit_name
-from tidegate.delta.table.state import TableState
+from tidegate.delta.table.state import FileTotals, TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake.control.files import write_file
 from tidegate.lake.control.rows import current, pack, rows_of
@@ -32,18 +31,6 @@ from tidegate.tables import Table
 _PACKED_BYTES: Final = 64 << 20
 
 Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, slots=True)
-class FilesSize:
-    """Live files of a table and their bytes."""
-
-    files: int
-    bytes: int
-
-
-def size_of(state: TableState) -> FilesSize:
-    return FilesSize(len(state.files), sum(file.size for file in state.files))
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
@@ -95,7 +82,7 @@ def compact(
     *,
     files_min: int,
     packs: Callable[[LakeFiles, Table, TableState], None] = _one_file,
-) -> tuple[FilesSize, FilesSize] | None:
+) -> tuple[FileTotals, FileTotals] | None:
     """One file instead of many, a checkpoint, and needless files removed; sizes before and after.
 
     None when the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how to
@@ -103,18 +90,18 @@ def compact(
     first every time.
     """
 
-    def attempt() -> tuple[FilesSize, FilesSize] | None:
+    def attempt() -> tuple[FileTotals, FileTotals] | None:
         unpacked = current(lake, table)
         if unpacked is None:
             return None
-        before = size_of(unpacked)
+        before = unpacked.totals
         if before.files >= files_min:
             packs(lake, table, unpacked)
         log = lake.log(table.path)
         vacuum(log, lake.store(table.path), keep_seconds=CONTROL_REMOVED_KEPT_HOURS * 3600)
         state = log.state()
         LogUpkeep().run(log, state)
-        return before, size_of(state)
+        return before, state.totals
 
     return _again(attempt)
 

@@ -4,11 +4,11 @@ In:  a control table as an older release left it.
 Out: its rows as this release has them; the table itself, upgraded in one commit; LakeRefused for a
      newer lake.
 
-migrations.py: the changes, by number. layout.py: the differences of a table from tables.py.
+migrations.py: the changes, by number. layout.py: the differences of a table from tables/.
 version.py: the format of a lake, and its refusals. upgrade.py: all tables of a lake. To change a
 control table:
 
-- A nullable column more in tables.py, and a line of migrations.py without `convert`: readers have
+- A nullable column more in tables/, and a line of migrations.py without `convert`: readers have
   null for it, and the next append writes the schema in its own commit.
 - Anything else: a file with a pure function, pa.Table -> pa.Table, and its line of migrations.py.
   Nullable columns newer than a release's table stand in the line's `later`: some lakes lack them.

@@ -1,6 +1,6 @@
-"""The differences of a lake's control table from tables.py, and the conversion of its rows.
+"""The differences of a lake's control table from tables/, and the conversion of its rows.
 
-In:  the schema in a table's log, a table of tables.py, MIGRATIONS.
+In:  the schema in a table's log, a table of tables/, MIGRATIONS.
 Out: Layout: the changes for its rows, the missing columns, or why it can't be read.
 """
 
@@ -19,7 +19,7 @@ from tidegate.delta.table.arrow_types import arrow_schema, delta_schema
 from tidegate.delta.table.state import TableState
 from tidegate.lake.format import migrations
 from tidegate.lake.format.migrations import Migration
-from tidegate.tables_form import Table
+from tidegate.tables.form import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Migration:
     what: for people, in a few words. old: the names of the table's columns before; by them it is
     recognised, so the new ones must differ. later: those of the old columns newer than the table's
     first release, nullable: a still older lake lacks some of them, and its rows have null there.
-    convert: rows with the old columns -> rows with the columns of tables.py, or of the next change
+    convert: rows with the old columns -> rows with the columns of tables/, or of the next change
     of the table, with their types whatever the rows are. It is pure, gets a piece of the table at a
     time (an empty one first, to see the resulting columns), and looks at no other row than its own.
     None: nullable columns came; readers have null for them.

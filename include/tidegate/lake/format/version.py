@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 
 from tidegate import __version__
 from tidegate.errors import LakeRefused
-from tidegate.format_table import FORMAT
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.unfinished import check_is_lake
 from tidegate.tables import ALL
+from tidegate.tables.format_table import FORMAT
 
 if TYPE_CHECKING:
     from tidegate.delta.table.state import TableState
@@ -119,6 +119,6 @@ def _newest(lake: LakeFiles, state: TableState) -> Format:
 
 
 def control_tables(lake: LakeFiles) -> set[str]:
-    """Names of tables of tables.py in control/; of a new lake none."""
+    """Names of tables of tables/ in control/; of a new lake none."""
     listed = lake.listed("control")
     return _NAMES & {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}

@@ -36,7 +36,7 @@ _PACKING: Final = {name: pa.ipc.IpcWriteOptions(compression=name) for name in ("
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A row of bronze/chunks; the words of its columns are in tables_snapshot.py."""
+    """A row of bronze/chunks; the words of its columns are in tables/snapshot_tables.py."""
 
     source: str
     snapshot: str

@@ -102,7 +102,7 @@ class SnapshotState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvent:
-    """A row of control/snapshots; the words of its columns are in tables_snapshot.py. table "": the whole snapshot."""
+    """A row of control/snapshots; tables/snapshot_tables.py says what its columns are. table "": the whole snapshot."""
 
     snapshot: str
     pipeline: str

@@ -16,7 +16,6 @@ from tests.kit.s3 import S3
 from tidegate import tables
 from tidegate.delta.log import Change
 from tidegate.errors import LakeRefused, LakeUnavailable
-from tidegate.format_table import FORMAT
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.control.upkeep import compact, drop_files
@@ -24,6 +23,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.format import migrations, version
 from tidegate.lake.format.migrations import Migration
 from tidegate.lake.format.upgrade import plan, upgrade
+from tidegate.tables.format_table import FORMAT
 
 NUMBER = pa.int64()
 K, A, C = (pa.field(name, NUMBER, nullable=False, metadata={"comment": name}) for name in "kac")

@@ -1,4 +1,4 @@
-"""A lake of an older layout is read, written and upgraded as if it had always been as tables.py says."""
+"""A lake of an older layout is read, written and upgraded as if it had always been as tables/ says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The declaration of a lake's Delta table: its place, meaning and columns.
 
-In:  nothing; tables.py and tables_snapshot.py make values of it.
+In:  nothing; the other files of this room make values of it.
 Out: Table; fields with their sentences as comments.
 """
 

@@ -1,4 +1,4 @@
-"""The control table of people's actions, a part of tables.py.
+"""The control table of people's actions, a part of tables/.
 
 In:  nothing; this is data.
 Out: its Arrow schema, and the words of its columns.
@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 
 class Act(StrEnum):

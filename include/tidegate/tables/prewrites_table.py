@@ -1,6 +1,6 @@
 """The control table of prewrites: rows that lie in bronze before anybody knows whether they are committed.
 
-In:  nothing; this is data, a part of tables.py.
+In:  nothing; this is data, a part of tables/.
 Out: its Arrow schema, and what its `state` says.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 
 class PrewriteState(StrEnum):

@@ -1,4 +1,4 @@
-"""control/usage: the CPU of capture and apply over time, and apply's lag and pace; a part of tables.py.
+"""control/usage: the CPU of capture and apply over time, and apply's lag and pace; a part of tables/.
 
 In:  nothing; this is data.
 Out: its Arrow schema, and what its `work` says.
@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 
 class UsedBy(StrEnum):

@@ -18,15 +18,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.actions_table import ACTIONS
-from tidegate.cuts_table import CUTS
-from tidegate.format_table import FORMAT
-from tidegate.prewrites_table import PREWRITES
-from tidegate.subscriptions_table import SUBSCRIPTIONS
-from tidegate.tables_form import Table
-from tidegate.tables_form import field as _field
-from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
-from tidegate.usage_table import USAGE
+from tidegate.tables.actions_table import ACTIONS
+from tidegate.tables.cuts_table import CUTS
+from tidegate.tables.form import Table
+from tidegate.tables.form import field as _field
+from tidegate.tables.format_table import FORMAT
+from tidegate.tables.prewrites_table import PREWRITES
+from tidegate.tables.snapshot_tables import CHUNKS, SNAPSHOTS, VERIFICATION
+from tidegate.tables.subscriptions_table import SUBSCRIPTIONS
+from tidegate.tables.usage_table import USAGE
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
 __all__ = [

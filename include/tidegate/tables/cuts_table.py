@@ -1,7 +1,7 @@
 """control/cuts: what a reader of one instant reads of each silver table, and how large that is.
 
 In:  nothing; this is data.
-Out: the table, for tables.py.
+Out: the table, for tables/.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 CUTS: Final = Table(
     path="control/cuts",

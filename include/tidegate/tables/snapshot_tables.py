@@ -1,6 +1,6 @@
 """The tables of snapshots and verifications: chunks in bronze, events and results in control.
 
-In:  nothing; this is data, a part of tables.py.
+In:  nothing; this is data, a part of tables/.
 Out: Arrow schemas.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 CHUNKS: Final = Table(
     path="bronze/chunks",

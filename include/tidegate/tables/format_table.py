@@ -1,4 +1,4 @@
-"""The table with the format of a lake, a part of tables.py.
+"""The table with the format of a lake, a part of tables/.
 
 In:  nothing; this is data.
 Out: its Arrow schema.
@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 FORMAT: Final = Table(
     path="control/format",

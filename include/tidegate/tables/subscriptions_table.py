@@ -1,4 +1,4 @@
-"""The table of readers' places in changelogs, a part of tables.py.
+"""The table of readers' places in changelogs, a part of tables/.
 
 In:  nothing; this is data.
 Out: its Arrow schema.
@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.tables_form import Table, field
+from tidegate.tables.form import Table, field
 
 SUBSCRIPTIONS: Final = Table(
     path="control/subscriptions",
