@@ -4,8 +4,9 @@ In:  --pipeline FILE --table DB.T, perhaps --at CUT; an object store's keys in T
 Out: a new silver table beside the old one, as it was at the cut; with --swap in its place. Exit codes as apply's; 1
      also when bronze no longer reaches back to the table's beginning, or --compare finds a difference.
 
-The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild.py), with the schema history that is
-known by now. A question or stop in the pipeline file's `ddl` was answered long ago: it is applied.
+The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild.py), with the
+schema history that is known by now. A question or stop in the pipeline file's `ddl` was answered
+long ago: it is applied.
 """
 
 from __future__ import annotations

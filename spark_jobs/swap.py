@@ -4,9 +4,9 @@ In:  a pipeline, its lake, a rebuilt table that says it is whole (lake/swap.py).
 Out: the live table with the rebuilt one's rows, by one commit; a row of control/cuts that names its version; where the
      rebuilt table is older than the cut, it catches up from bronze. The rebuilt table is gone.
 
-Killed before the commit, nothing has happened but files that VACUUM takes. Killed after it, the next apply asks silver
-and finds it older than published: the same standing as is recorded here. One that is held stays held, until this is run
-again. Run again it does what is left.
+Killed before the commit, nothing has happened but files that VACUUM takes. Killed after it, the
+next apply asks silver and finds it older than published: the same standing as is recorded here.
+One that is held stays held, until this is run again. Run again it does what is left.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 In:  both tables' newest states; the rebuilt one's files lie in the live one's folder, too.
 Out: Change: removed and added files, columns, and our transactions as the rebuilt table has them.
 
-Readers see the one table or the other. The live table keeps its id, its properties and its history. Columns of a
-rebuilt table aren't mapped, so those of the live one no longer are: a foreign writer who drops or renames a column
-turns that on (delta.columnMapping), and no file from then stays.
-Its record of our progress goes back to the rebuilt table's: after a kill right after the commit,
-the guard (standing/silver.py) sees a table older than the published one, and it catches up.
+Readers see the one table or the other. The live table keeps its id, its properties and its
+history. Columns of a rebuilt table aren't mapped, so those of the live one no longer are: a
+foreign writer who drops or renames a column turns that on (delta.columnMapping), and no file from
+then stays. Its record of our progress goes back to the rebuilt table's: after a kill right after
+the commit, the guard (standing/silver.py) sees a table older than the published one, and it
+catches up.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  a process at work; rows of control/usage.
 Out: a row a minute while it works; the sums of older rows; the CPU of each step of a time.
 
-A lake that is slow or away delays no work: another thread appends, and rows wait for it. A killed process loses the
-rows that it had not appended, mostly a minute's. With many sources each row is about a longer time: together they
-append some ten rows a minute.
+A lake that is slow or away delays no work: another thread appends, and rows wait for it. A killed
+process loses the rows that it had not appended, mostly a minute's. With many sources each row is
+about a longer time: together they append some ten rows a minute.
 """
 
 from __future__ import annotations

@@ -3,13 +3,15 @@
 In:  a pipeline, the name of a source in it, its connection.
 Out: a BinlogSource, whose readers keep the promises of capture/source.py; binlog_run(), which gives it to a run.
 
-How it keeps them: the stream gives events in the order of the log, by GTID or by position, and the cutter takes each
-byte once (mysql/stream/cutter.py). Bytes from before the checkpoint, since a transaction is half captured or since the
-server chose the place by GTID, are walked and dropped. Before the stream is opened it is checked that the server still
-has the next events, and that they are the right ones (mysql/continuity.py, mysql/start/position.py).
+How it keeps them: the stream gives events in the order of the log, by GTID or by position, and the
+cutter takes each byte once (mysql/stream/cutter.py). Bytes from before the checkpoint, since a
+transaction is half captured or since the server chose the place by GTID, are walked and dropped.
+Before the stream is opened it is checked that the server still has the next events, and that they
+are the right ones (mysql/continuity.py, mysql/start/position.py).
 
-A heartbeat event of the server says that nothing waits to be sent. It proves the second connection's reading of the
-clock, when the stream was quiet at that reading: any commit before it would have been sent before.
+A heartbeat event of the server says that nothing waits to be sent. It proves the second
+connection's reading of the clock, when the stream was quiet at that reading: any commit before it
+would have been sent before.
 """
 
 from __future__ import annotations

@@ -7,9 +7,15 @@ Out: whether a wave can't begin a table, and the fate of open snapshots and wave
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
+
+PAST_LOST: Final = (
+    "its table lost its past after this snapshot was asked for: tidegate rebuild --swap brings that"
+    " back, and another tidegate snapshot start gives it up"
+)
 
 
 def came_later(standing: Standing | None, low_ts: int) -> bool:
@@ -39,3 +45,10 @@ def held_since(standing: Standing | None, opened_at: datetime) -> bool:
         and standing.since is not None
         and standing.since > opened_at
     )
+
+
+def loses_past(standing: Standing | None, asked_at: datetime, *, by_itself: bool) -> bool:
+    """Whether a snapshot would take a table's past that no person gave up by asking since the loss."""
+    if standing is None or not standing.lacks_past:
+        return False
+    return by_itself or standing.since is None or asked_at <= standing.since

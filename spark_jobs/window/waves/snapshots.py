@@ -133,6 +133,7 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
     """Fail snapshots under way because of the window's DDL, or because their tables are held."""
     _leave_takers(app, window)
     waves.answers.extend(_refused_earlier(app))
+    waves.answers.extend(_of_lost_pasts(app))
     flows = app.names.flows()
     touched = {physical for name in window.tables for physical in flows.get(name, ())}
     for key, progress in app.snapshots.going.items():
@@ -171,6 +172,14 @@ def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
         what = "left" if state.state is State.LEFT else "held"
         refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is {what} since: {state.reason}")
         yield from (replace(refused, token=token) for token in progress.waiting)
+
+
+def _of_lost_pasts(app: Application) -> Iterator[SnapshotEvent]:
+    """Snapshots from before their table lost its past."""
+    for key, progress in app.snapshots.going.items():
+        state = app.states.get(app.names.logical_name(*key.physical.pair))
+        if rules.loses_past(state, progress.asked_at, by_itself=progress.by_itself):
+            yield told_of(app, key.snapshot, key.physical, EventKind.FAILED, rules.PAST_LOST)
 
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:

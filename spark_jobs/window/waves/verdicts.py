@@ -172,6 +172,8 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
     known = app.snapshots.tables.get(TableKey(wave.snapshot, *physical))
     if known is None or known.state.is_over:
         return Verdict(refused="its snapshot is over" if known else "nobody has asked for its snapshot")
+    if rules.loses_past(state, known.asked_at, by_itself=known.by_itself):
+        return Verdict(refused=rules.PAST_LOST, fails=True)
     if known.low_ts is not None and (last is None or last.key):  # this wave's low mark would empty silver of them
         return Verdict(refused=f"silver lost its rows while it was read: {NOT_FROM_THE_START}", fails=True)
     if state is not None and rules.came_later(state, wave.low_ts):

@@ -8,6 +8,7 @@ Out: no snapshot begins by itself: it would read the rows alone. rebuild and swa
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,18 @@ from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.road.test_renames import held, released, run
 from tests.kit.road import Road
-from tests.kit.snapshots import Reading
+from tests.kit.snapshots import Reader, Reading, patiently
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.lake.held import last_states
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.automatic import waiting
+from tidegate.snapshot.progress.events import SnapshotState
+from tidegate.snapshot.progress.requests import told
+from tidegate.snapshot.work import SnapshotWork
 from tidegate.standing.shown import line_of
+from tidegate.standing.snapshots import PAST_LOST
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -173,3 +178,49 @@ def test_a_damaged_file_of_a_past_asks_for_no_snapshot(
         ended = [row for row in known[name] if live not in row]
         assert ended
         assert set(ended) < set(rows(road, database, name))
+
+
+def test_a_snapshot_that_was_asked_for_before_takes_no_past(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A person asked for it as nothing was lost yet: that word isn't about the past."""
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON tidegate.* TO '{mariadb.user}'@'%'")
+    name = f"{database}.h"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", history: ['{name}']")
+    road.capture()
+
+    def step(statements: str) -> dict[str, str]:
+        run(mariadb, database, statements)
+        road.capture(heartbeat=True)
+        return held(road.apply(spark))
+
+    assert not step("CREATE TABLE h (id INT PRIMARY KEY, v INT)\nINSERT INTO h VALUES (1, 1), (2, 2)")
+    assert not step("UPDATE h SET v = 3 WHERE id = 1\nDELETE FROM h WHERE id = 2")
+    known = rows(road, database, "h")
+    work = SnapshotWork(road.pipeline, road.lake, lambda _: road.info, road.lines.append)
+    reader = Reader(work, name)
+    for _ in patiently():
+        if any(table.waiting for table in told(road.lake, "road")):
+            break
+        time.sleep(0.1)
+    road.capture(heartbeat=True)
+    uri = road.lake.spark_uri(tables.silver_path(database, "h"))
+    spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1")
+    for _ in patiently():
+        assert step("REPLACE INTO h VALUES (7, 5)").keys() == {name}
+        if reader.is_over(0.3):
+            break
+    (past,) = told(road.lake, "road")
+    assert (past.state, past.reason) == (SnapshotState.FAILED, PAST_LOST)
+    assert waiting(road.pipeline, road.lake) == {}
+
+    background = BackgroundSession(lambda: spark)
+    plan = Rebuild.plan(road.pipeline, road.lake, name, "", "")
+    assert rebuild(plan, background, compare=False, report=road.lines.append) == 0
+    swap(plan, background, report=road.lines.append)
+    assert not step("DELETE FROM h WHERE id = 7")
+    ended = [row for row in known if "'_tg_is_current': True" not in row]
+    assert len(ended) == 2
+    assert set(ended) < set(rows(road, database, "h"))
+    assert road.assert_equal() == {"h": 1}

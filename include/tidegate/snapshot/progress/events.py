@@ -179,7 +179,8 @@ class TableProgress:
     ENDED was written. low_ts: L0, commit_ts of the first applied wave's low mark;
     None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
     options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
-    estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
+    estimate: about how many rows it has; 0 when nobody knows. asked_at, began_at, read_at: of its
+    request, its first ranges, its last wave.
     view: of the wave whose chunks may be landed in part. read_by: the columns whose values bounds of `left` are, where
     its ranges say so; order: how the server ordered these (key_columns.ordered_as).
     """
@@ -201,6 +202,7 @@ class TableProgress:
     by_hand: bool = False
     told_at: datetime = _NEVER
     estimate: int = 0
+    asked_at: datetime = _NEVER
     began_at: datetime = _NEVER
     read_at: datetime = _NEVER
     waiting_at: Mapping[str, Server] = field(default_factory=dict)
@@ -371,6 +373,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         by_hand=any(event.event is EventKind.CANCELLED and not event.reason for event in events),
         told_at=events[-1].recorded_at,
         estimate=max((event.rows for event in events if event.event is EventKind.RANGES), default=0),
+        asked_at=request.recorded_at,
         began_at=next((event.recorded_at for event in events if event.event is EventKind.RANGES), _NEVER),
         read_at=max((event.recorded_at for event in waves), default=_NEVER),
         waiting_at={event.token: server for event in waiting if (server := _server(event)) is not None},

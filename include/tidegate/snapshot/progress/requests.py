@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import behind, last_states
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, Tally
 from tidegate.snapshot.progress.turns import Turns
@@ -31,9 +33,12 @@ def request(
 ) -> str:
     """Ask for a snapshot of these tables; its id. snapshot: its given id; "" for one of its own.
 
+    It comes after every loss of a table's past by any clock: who asks for a table gives that up.
     Raises LakeUnavailable, LakeRefused.
     """
-    snapshot, now = snapshot or uuid.uuid4().hex, datetime.now(UTC)
+    losing = filter(attrgetter("lacks_past"), last_states(lake).values())
+    now = behind(max(filter(None, map(attrgetter("since"), losing)), default=None))
+    snapshot = snapshot or uuid.uuid4().hex
     events = [
         SnapshotEvent(snapshot, pipeline, source, EventKind.REQUESTED, now, database, table, options=options or {})
         for source, database, table in tables

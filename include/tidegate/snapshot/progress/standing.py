@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -34,6 +34,9 @@ from tidegate.snapshot.progress.filling import Filling
 from tidegate.snapshot.progress.turns import Turns
 from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
+
+# After upkeep the latter may stand alone.
+_TAKES: Final = (EventKind.APPLIED, EventKind.DONE)
 
 
 class KnownEvents:
@@ -210,11 +213,23 @@ class KnownEvents:
         return self._filled
 
     def touched_since(self, physical: Physical, at_ts: int) -> bool:
-        """Whether a snapshot of a table isn't over, or taken rows of one have a commit_ts above this."""
+        """Whether a snapshot of a table isn't over, or took rows with a commit_ts above this."""
         if any(key[1:] == physical for key in self.going):
             return True
-        taken = (event for event in self._by_table.get(physical, ()) if event.event is not EventKind.REFUSED)
-        return any((event.low_ts or 0) > at_ts or (event.high_ts or 0) > at_ts for event in taken)
+        events = self._by_table.get(physical, ())
+        snapshots, tokens, refused = set[str](), {""}, set[str]()
+        for event in events:
+            if event.event in _TAKES or event.meaning is Meaning.BEGUN:
+                snapshots.add(event.snapshot)
+                tokens.add(event.token)
+            elif event.event is EventKind.REFUSED:
+                refused.add(event.token)
+        refused -= tokens
+        return any(
+            (event.low_ts or 0) > at_ts or (event.high_ts or 0) > at_ts
+            for event in events
+            if event.snapshot in snapshots and event.token not in refused
+        )
 
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
