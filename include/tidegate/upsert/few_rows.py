@@ -3,10 +3,11 @@
 In:  a window's rows that no file has yet, the table's live files, and where rows of them die.
 Out: a commit's actions: small files that go, and the file that takes their place.
 
-A window of a quiet table has a few rows. A file of their own, and a deletion vector beside each small file of the
-windows before, would be opened by every window until eight of them are packed (upkeep.py). Together they are one
-small file that windows read and write again, until it is too large for that: SMALL_FILE_BYTES bounds what a window
-writes beyond its own rows, and what VACUUM finds afterwards.
+A window of a quiet table has a few rows. A file of their own, and a deletion vector beside each
+small file of the windows before, would be opened by every window until eight of them are packed
+(upkeep.py). Together they are one small file that windows read and write again, until it is too
+large for that: SMALL_FILE_BYTES bounds what a window writes beyond its own rows, and what VACUUM
+finds afterwards.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ numbers little-endian:
     b  text (UTF-8) and bytes: length as 64 bits, bytes                 v  vectors: as b, floats of 32 bits each
 
 The order of columns therefore doesn't matter, nor a wider integer, nor a column added with NULL in
-it; NULL differs from '', and no value can run into the next. The hash is cryptographic because whoever
-writes to the source chooses the values, and equal hashes would make two rows one.
+it; NULL differs from '', and no value can run into the next. The hash is cryptographic because
+whoever writes to the source chooses the values, and equal hashes would make two rows one.
 """
 
 from __future__ import annotations

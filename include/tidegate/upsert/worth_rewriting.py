@@ -9,8 +9,8 @@ their live rows, each tier eight times the one below; eight files of one tier be
 next, so a row is rewritten about once per tier and a table has at most seven small files per tier.
 Below the first tier's bound all files are alike: they are rewritten together however small they
 are, because opening a file costs more than its rows. A file of which a good part is dead is
-rewritten alone: probes read its dead rows for nothing. Where those are few bytes, reading them costs
-less than the rewrite, and the file's tier takes it soon.
+rewritten alone: probes read its dead rows for nothing. Where those are few bytes, reading them
+costs less than the rewrite, and the file's tier takes it soon.
 """
 
 from __future__ import annotations

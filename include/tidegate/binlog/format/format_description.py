@@ -4,9 +4,10 @@ In:  the event, whole, as the server sent it.
 Out: the server's version and the checksum length; StreamCorrupt when it isn't one, UnknownEvent when its
      format is not the one that this decoder reads.
 
-Layout (MySQL source docs "Format_description_event"; MariaDB Knowledge Base "FORMAT_DESCRIPTION_EVENT"):
-binlog version u16, server version 50 bytes NUL-padded, created u32, header length u8, one post-header
-length per event type, checksum algorithm u8, checksum u32 (always there, even with algorithm 0).
+Layout (MySQL source docs "Format_description_event"; MariaDB Knowledge Base
+"FORMAT_DESCRIPTION_EVENT"): binlog version u16, server version 50 bytes NUL-padded, created u32,
+header length u8, one post-header length per event type, checksum algorithm u8, checksum u32 (always
+there, even with algorithm 0).
 """
 
 from __future__ import annotations

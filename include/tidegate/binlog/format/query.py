@@ -3,9 +3,9 @@
 In:  the event, whole.
 Out: a Query: text, database, sql_mode, character set, microseconds.
 
-Layout (MySQL source docs "Query_event"; mysql-server libs/mysql/binlog/event/statement_events.h): thread id u32,
-seconds u32, database length u8, error code u16, length of status variables u16, status variables (code u8, value),
-database, NUL, statement.
+Layout (MySQL source docs "Query_event"; mysql-server libs/mysql/binlog/event/statement_events.h):
+thread id u32, seconds u32, database length u8, error code u16, length of status variables u16,
+status variables (code u8, value), database, NUL, statement.
 """
 
 from __future__ import annotations

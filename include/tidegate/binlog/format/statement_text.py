@@ -3,12 +3,12 @@
 In:  the bytes of a QUERY event, the session's character sets of client and connection, its sql_mode.
 Out: text; its quotes and backslashes are those of the bytes, its names and literals the characters that the server saw.
 
-Both servers look for quotes, backslashes and words in bytes, and convert afterwards: 0x60 is a backtick even in swe7,
-where it also is an é; 0x5C after 0x83 is half a character in sjis; and two bytes of sjis are a backslash without a
-character to escape. Names are converted from the client's set, `binary` meaning UTF-8. Literals go through the
-connection's set, and a character missing there becomes a question mark; after an introducer (_latin1'...', N'...')
-they are taken as they are. A literal of bytes (a binary connection) is written as a hexadecimal one, which means the
-same.
+Both servers look for quotes, backslashes and words in bytes, and convert afterwards: 0x60 is a
+backtick even in swe7, where it also is an é; 0x5C after 0x83 is half a character in sjis; and two
+bytes of sjis are a backslash without a character to escape. Names are converted from the client's
+set, `binary` meaning UTF-8. Literals go through the connection's set, and a character missing there
+becomes a question mark; after an introducer (_latin1'...', N'...') they are taken as they are. A
+literal of bytes (a binary connection) is written as a hexadecimal one, which means the same.
 """
 
 from __future__ import annotations

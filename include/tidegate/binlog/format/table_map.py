@@ -4,9 +4,10 @@ In:  the body of a TABLE_MAP event after its table id and flags.
 Out: a TableMap: types and their metadata for every column, and whatever optional metadata the server wrote
      (nothing, MINIMAL or FULL): None where it didn't.
 
-Layout (mysql-server libs/mysql/binlog/event/rows_event.h, Table_map_event; MariaDB sql/log_event.h): table id u48,
-flags u16 | database length u8, name, NUL, table length u8, name, NUL, column count packed, type per column u8, metadata
-length packed, metadata, nullable bitmap, then optional metadata fields: type u8, length packed, value.
+Layout (mysql-server libs/mysql/binlog/event/rows_event.h, Table_map_event; MariaDB
+sql/log_event.h): table id u48, flags u16 | database length u8, name, NUL, table length u8, name,
+NUL, column count packed, type per column u8, metadata length packed, metadata, nullable bitmap,
+then optional metadata fields: type u8, length packed, value.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 In:  XA_PREPARE events and XA COMMIT / XA ROLLBACK statements.
 Out: the branch's name in the servers' own notation, X'6731',X'6231',7, which both spell alike.
 
-Layout (mysql-server libs/mysql/binlog/event/control_events.h, XA_prepare_event; MariaDB sql/log_event.h): one_phase
-u8, format u32, length of gtrid u32, length of bqual u32, gtrid, bqual. A format of MySQL has 64 bits: its event has
-the lower half of them, its answer and XA RECOVER all. A name therefore has the lower half; no two branches differ in
-the rest, since MySQL tells branches apart by gtrid and bqual alone (sql/xa.h, XID::key).
+Layout (mysql-server libs/mysql/binlog/event/control_events.h, XA_prepare_event; MariaDB
+sql/log_event.h): one_phase u8, format u32, length of gtrid u32, length of bqual u32, gtrid, bqual.
+A format of MySQL has 64 bits: its event has the lower half of them, its answer and XA RECOVER all.
+A name therefore has the lower half; no two branches differ in the rest, since MySQL tells branches
+apart by gtrid and bqual alone (sql/xa.h, XID::key).
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ In:  a Segment.
 Out: EventIndexes, one for an ordinary segment, several when something large in it is compressed; StreamCorrupt when the
      bytes are not whole events in whole transactions.
 
-A segment without compressed events, the common case, is walked where it lies. The walk that meets a compressed one
-stops, and the segment is expanded and walked anew, piece by piece, with one state of transactions and TABLE_MAPs.
+A segment without compressed events, the common case, is walked where it lies. The walk that meets a
+compressed one stops, and the segment is expanded and walked anew, piece by piece, with one state of
+transactions and TABLE_MAPs.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ Out: Pieces: plain events back to back, and which captured event each comes from
      bytes, UnknownEvent for an unknown compression; both with the place of the captured event, the position of
      everything in it.
 
-It must hold: nothing is believed before it is seen. A length in a header bounds what is expanded, it allocates
-nothing; a huge transaction comes in several pieces, none larger than about the size asked for or its largest event.
+It must hold: nothing is believed before it is seen. A length in a header bounds what is expanded,
+it allocates nothing; a huge transaction comes in several pieces, none larger than about the size
+asked for or its largest event.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 In:  the events of an index, as the walk left them.
 Out: the same with UNDONE on rolled back rows, and without XA_BIT on rows of branches prepared and committed at once.
 
-Servers write rows and then roll them back if they think the rollback can't undo everything: MySQL 5.6 and every
-MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also after a change since the savepoint of a
-table without transactions. The transaction then ends with QUERY "ROLLBACK", or goes on after "ROLLBACK TO `name`".
-Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
-use_trans_cache).
+Servers write rows and then roll them back if they think the rollback can't undo everything: MySQL
+5.6 and every MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also after a
+change since the savepoint of a table without transactions. The transaction then ends with QUERY
+"ROLLBACK", or goes on after "ROLLBACK TO `name`". Rows of tables without transactions aren't among
+them: in row format they have a transaction of their own (sql/log.cc, use_trans_cache).
 
-A transaction that began before the index can't be taken back here. Each segment of a transaction knows that the whole
-is rolled back, by a flag that capture gave the last one. ROLLBACK TO an earlier beginning is marked, and holds the
-transaction's tables so far.
+A transaction that began before the index can't be taken back here. Each segment of a transaction
+knows that the whole is rolled back, by a flag that capture gave the last one. ROLLBACK TO an
+earlier beginning is marked, and holds the transaction's tables so far.
 """
 
 from __future__ import annotations

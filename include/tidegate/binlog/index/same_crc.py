@@ -3,11 +3,12 @@
 In:  the payload, its events with free bytes, the CRC-32C that is wanted.
 Out: other free bytes, or False where there aren't enough.
 
-Capture compares a segment's CRC-32C with that of the server's own bytes, and so finds a server that lost its last
-transactions. A payload without some rows must not look like that.
+Capture compares a segment's CRC-32C with that of the server's own bytes, and so finds a server that
+lost its last transactions. A payload without some rows must not look like that.
 
-A checksum is linear: flipping a bit anywhere flips certain bits of it, whatever the rest is. The bits to flip are
-therefore the solution of 32 equations. The event's own checksum, which follows its free bytes, is flipped along.
+A checksum is linear: flipping a bit anywhere flips certain bits of it, whatever the rest is. The
+bits to flip are therefore the solution of 32 equations. The event's own checksum, which follows its
+free bytes, is flipped along.
 """
 
 from __future__ import annotations

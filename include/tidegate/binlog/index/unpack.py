@@ -5,11 +5,12 @@ Out: plain events. DecodeError for contradictory bytes, UnknownEvent for an unkn
 
 A length in a header bounds what is unpacked; it allocates nothing.
 
-Layouts: TRANSACTION_PAYLOAD: mysql-server libs/mysql/binlog/event/codecs/binary.cpp: fields of (type, length, value),
-all packed integers: 2 compression (0 zstd, 255 none), 3 uncompressed size, 1 payload size; 0 ends them, and the payload
-follows. MariaDB: sql/log_event.cc (binlog_buf_compress, query_event_uncompress, row_log_event_uncompress): all in front
-of the statement, or of the first row, stays as it is; then one byte 0x80 | algorithm << 4 | n, the original length in
-n bytes, big-endian, and zlib's stream.
+Layouts: TRANSACTION_PAYLOAD: mysql-server libs/mysql/binlog/event/codecs/binary.cpp: fields of
+(type, length, value), all packed integers: 2 compression (0 zstd, 255 none), 3 uncompressed size, 1
+payload size; 0 ends them, and the payload follows. MariaDB: sql/log_event.cc (binlog_buf_compress,
+query_event_uncompress, row_log_event_uncompress): all in front of the statement, or of the first
+row, stays as it is; then one byte 0x80 | algorithm << 4 | n, the original length in n bytes,
+big-endian, and zlib's stream.
 """
 
 from __future__ import annotations

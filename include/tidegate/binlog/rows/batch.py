@@ -3,12 +3,13 @@
 In:  a payload, the offsets of its rows events, a Plan.
 Out: a RecordBatch with the four system columns (tables.OP, COMMIT_TS, SEQ, ORDINAL) and the version's columns.
 
-The kernels write into one arena with room for the worst: every column of texts could have all bytes. Huge pages make
-that room real memory (several times the rows' own), so the rows are copied out of it, and it serves again. Room
-for rows is a guess; when it doesn't suffice, the images are counted and the pass is run again with exactly enough.
+The kernels write into one arena with room for the worst: every column of texts could have all
+bytes. Huge pages make that room real memory (several times the rows' own), so the rows are copied
+out of it, and it serves again. Room for rows is a guess; when it doesn't suffice, the images are
+counted and the pass is run again with exactly enough.
 
-Nearly all events have every column. The fast kernel (rows.py) stops at the first partial image. The batch is then
-decoded again by partial_rows.py, so whole images pay nothing for the others.
+Nearly all events have every column. The fast kernel (rows.py) stops at the first partial image. The
+batch is then decoded again by partial_rows.py, so whole images pay nothing for the others.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ Out: DecodedSegments, one for an ordinary segment, several when something large 
      can follow is a Problem of every table asked for. Incomplete events raise StreamCorrupt, and an unknown format or
      compression raises UnknownEvent.
 
-Keys of versions and windows are (database, table), physical names. The version in force for a transaction is the last
-one with version.commit_ts <= its commit_ts. Each event has a fate (fates.py), so every byte of the payload stands in
-the ledger: decoded, ignored by a named rule, or quarantined with its table.
+Keys of versions and windows are (database, table), physical names. The version in force for a
+transaction is the last one with version.commit_ts <= its commit_ts. Each event has a fate
+(fates.py), so every byte of the payload stands in the ledger: decoded, ignored by a named rule, or
+quarantined with its table.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  the body of a TABLE_MAP with all of binlog_row_metadata=FULL, and the version contradicted by it.
 Out: the version that holds from its transaction on, kind `healed`; SchemaMismatch when the event leaves a doubt.
 
-A column keeps its id by name. Nothing else is certain. A column that went and another in its place may be a rename, or
-not. Only the server knows the values of older rows in a new column. Such a table waits, and `tidegate schema refresh`
-asks the server. The result is checked by planning the very event with it.
+A column keeps its id by name. Nothing else is certain. A column that went and another in its place
+may be a rename, or not. Only the server knows the values of older rows in a new column. Such a
+table waits, and `tidegate schema refresh` asks the server. The result is checked by planning the
+very event with it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  a Segment, table versions, windows of commit time, as decode.py takes them.
 Out: images of one table under one version and TABLE_MAP at a time, with where each stands and its transaction's GTID.
 
-The same functions as there exclude rows here (rolled back rows, other windows). Undecodable bytes raise an error: the
-caller has decoded the same segment for silver before, and the table was held.
+The same functions as there exclude rows here (rolled back rows, other windows). Undecodable bytes
+raise an error: the caller has decoded the same segment for silver before, and the table was held.
 """
 
 from __future__ import annotations

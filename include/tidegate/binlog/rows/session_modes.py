@@ -3,11 +3,12 @@
 In:  an index, rows events of a table in it, the version of the table, the columns that silver leaves out.
 Out: the first of these events, and the error that holds the table; None.
 
-PAD_CHAR_TO_FULL_LENGTH reads a CHAR with all its spaces. TIME_TRUNCATE_FRACTIONAL cuts a fraction of a second that is
-rounded otherwise. ALLOW_INVALID_DATES, NO_ZERO_DATE and NO_ZERO_IN_DATE say which texts are dates (a strict session
-is refused a row with another one), and NO_BACKSLASH_ESCAPES what LIKE takes for an escape. A virtual column is
-computed by whoever reads it: the log has the writer's value, and a snapshot or SELECT another one. A stored column has
-one value for everybody. MySQL logs the session's mode with BEGIN; a MariaDB logs it with statements alone.
+PAD_CHAR_TO_FULL_LENGTH reads a CHAR with all its spaces. TIME_TRUNCATE_FRACTIONAL cuts a fraction
+of a second that is rounded otherwise. ALLOW_INVALID_DATES, NO_ZERO_DATE and NO_ZERO_IN_DATE say
+which texts are dates (a strict session is refused a row with another one), and NO_BACKSLASH_ESCAPES
+what LIKE takes for an escape. A virtual column is computed by whoever reads it: the log has the
+writer's value, and a snapshot or SELECT another one. A stored column has one value for everybody.
+MySQL logs the session's mode with BEGIN; a MariaDB logs it with statements alone.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 In:  a TABLE_MAP and a table version; later a batch of decoded changes.
 Out: the hidden columns as Columns, so that a plan can read past them; then the batch without them and without history.
 
-MariaDB logs columns hidden from every SELECT and from information_schema, after all others: the two of an implicit
-system period, and a hash for each unique key too long for an index. A row of a system-versioned table is current while
-its row end is the largest moment; DELETE is logged as an UPDATE that sets the row end, UPDATE as an UPDATE and a WRITE
-of the row as it was. Silver has what a plain SELECT shows: current rows.
+MariaDB logs columns hidden from every SELECT and from information_schema, after all others: the two
+of an implicit system period, and a hash for each unique key too long for an index. A row of a
+system-versioned table is current while its row end is the largest moment; DELETE is logged as an
+UPDATE that sets the row end, UPDATE as an UPDATE and a WRITE of the row as it was. Silver has what
+a plain SELECT shows: current rows.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ ledgers. A captured event that gets shorter is therefore filled up to its length
 - a TRANSACTION_PAYLOAD by the width of the integers in its header.
 An event that lost all its rows stays, without any: it may end its statement.
 
-Texts of statements whose rows follow (ROWS_QUERY, ANNOTATE_ROWS) become blanks in a segment that loses rows, or may
-have: nothing reads them. An event that isn't compressed as well as before, and has no room left, is refused.
+Texts of statements whose rows follow (ROWS_QUERY, ANNOTATE_ROWS) become blanks in a segment that
+loses rows, or may have: nothing reads them. An event that isn't compressed as well as before, and
+has no room left, is refused.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ In:  a Segment.
 Out: Pendings and Answers (segments/prewrites.py). A branch that is prepared and committed at once in one index isn't
      among them: its rows are final as they stand (outcome.py).
 
-A branch whose beginning lies in earlier segments has this one's seq as began_seq: only neighbours know where it began.
+A branch whose beginning lies in earlier segments has this one's seq as began_seq: only neighbours
+know where it began.
 """
 
 from __future__ import annotations

@@ -4,16 +4,17 @@ In:  QUERY events that aren't a transaction's frame, and EXECUTE_LOAD_QUERY (LOA
 Out: for each, the rule to ignore it, or the tables changed behind the log's back: all wanted ones if not even a
      database can be named, or the event can't be read.
 
-A statement stops the changed table if its text names that table. Otherwise (a view, a procedure, several tables at
-once) it stops every table asked for of the databases that it could mean: the session's and those of qualified names.
-The text alone can't tell a view from a table, so what isn't known as a table is never taken for one.
+A statement stops the changed table if its text names that table. Otherwise (a view, a procedure,
+several tables at once) it stops every table asked for of the databases that it could mean: the
+session's and those of qualified names. The text alone can't tell a view from a table, so what isn't
+known as a table is never taken for one.
 
-No text names the changes of triggers and functions, and of foreign keys of a parent. MySQL's events say which
-databases a statement is about, with all of these; MariaDB's don't, so there it may be any table. A pipeline file can
-rule it out (ddl.statement_effects).
+No text names the changes of triggers and functions, and of foreign keys of a parent. MySQL's events
+say which databases a statement is about, with all of these; MariaDB's don't, so there it may be any
+table. A pipeline file can rule it out (ddl.statement_effects).
 
-Layout of EXECUTE_LOAD_QUERY: mysql-server libs/mysql/binlog/event/statement_events.h: QUERY's post-header, then file
-id 4, begin and end of the file's name 4 + 4, duplicates 1; then as QUERY.
+Layout of EXECUTE_LOAD_QUERY: mysql-server libs/mysql/binlog/event/statement_events.h: QUERY's
+post-header, then file id 4, begin and end of the file's name 4 + 4, duplicates 1; then as QUERY.
 """
 
 from __future__ import annotations

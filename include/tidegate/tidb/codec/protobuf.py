@@ -3,7 +3,8 @@
 In:  the bytes of one message.
 Out: (number, value) in order: an int for a varint, bytes for a run of bytes. StreamCorrupt for bytes that are none.
 
-Fields that nobody knows come out too: a newer TiDB may write some. The messages written here are a Pump's answers.
+Fields that nobody knows come out too: a newer TiDB may write some. The messages written here are a
+Pump's answers.
 """
 
 from __future__ import annotations

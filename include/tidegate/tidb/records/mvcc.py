@@ -3,8 +3,9 @@
 In:  the answer of GET :10080/mvcc/hex/KEY as JSON, and a start_ts.
 Out: the commit_ts; ROLLED_BACK for a transaction with a record of that; None while it has a lock; NOTHING.
 
-A rolled back transaction may have an entry of type 3 whose commit_ts is its start_ts: that is no commit. NOTHING is no
-answer by itself (pump/orphans.py): a slow transaction writes its lock later, garbage collection removes records.
+A rolled back transaction may have an entry of type 3 whose commit_ts is its start_ts: that is no
+commit. NOTHING is no answer by itself (pump/orphans.py): a slow transaction writes its lock later,
+garbage collection removes records.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  a Segment of a Pump; versions with TiDB's own description; start_ts -> commit_ts of those that are wanted.
 Out: DecodedSegments, in order of arrival, which isn't commit order: whoever takes them sorts.
 
-Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table (batch.py). by_row.py reads
-the rows of a table and piece given back; if a segment's bytes aren't in TiDB's form, it reads all of it. The two
-therefore give the same, and each fault is reported in one place.
+Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table
+(batch.py). by_row.py reads the rows of a table and piece given back; if a segment's bytes aren't in
+TiDB's form, it reads all of it. The two therefore give the same, and each fault is reported in one
+place.
 """
 
 from __future__ import annotations

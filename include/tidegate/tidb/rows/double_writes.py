@@ -3,15 +3,17 @@
 In:  a table's mutations in a transaction, in the order in which they were done.
 Out: the same without those of the second writing.
 
-While a job divides a table's rows anew (REORGANIZE PARTITION, PARTITION BY, REMOVE PARTITIONING), TiDB writes each
-change to the old partitions and then to the new ones, and its binlog has both: an INSERT, an UPDATE or a DELETE comes
-twice. In the state in which the new partitions only take deletes, an UPDATE is followed by the DELETE of its old row:
-taken literally, that would remove a present row. No history has a job's state at a transaction, and none is needed:
-the second writing begins from a row changed by the first one, unlike any other change. Source:
+While a job divides a table's rows anew (REORGANIZE PARTITION, PARTITION BY, REMOVE PARTITIONING),
+TiDB writes each change to the old partitions and then to the new ones, and its binlog has both: an
+INSERT, an UPDATE or a DELETE comes twice. In the state in which the new partitions only take
+deletes, an UPDATE is followed by the DELETE of its old row: taken literally, that would remove a
+present row. No history has a job's state at a transaction, and none is needed: the second writing
+begins from a row changed by the first one, unlike any other change. Source:
 partitionedTableUpdateRecord in pkg/table/tables/partition.go.
 
-In a table without a key the new partitions number their rows by themselves, so a row that is inserted twice looks like
-two rows. That is left as it is: the table's rows are read anew after such a job (live_tables.py).
+In a table without a key the new partitions number their rows by themselves, so a row that is
+inserted twice looks like two rows. That is left as it is: the table's rows are read anew after such
+a job (live_tables.py).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  the bytes of one row of a TableMutation, and which columns its handle is made of.
 Out: the cells before and after, None for a side that isn't there. DecodeError for bytes that fit no row.
 
-A missing cell is not NULL: it is the column's origin default, NULL for most. The id -1 is _tidb_rowid. Source:
-AddRecord, UpdateRecord and RemoveRecord in pkg/table/tables/tables.go.
+A missing cell is not NULL: it is the column's origin default, NULL for most. The id -1 is
+_tidb_rowid. Source: AddRecord, UpdateRecord and RemoveRecord in pkg/table/tables/tables.go.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  a Segment of a Pump, as decode.py takes it; start_ts -> commit_ts of the prewrites that are wanted.
 Out: LoggedImages: both sides of an update, whole. Their transaction is named by its start_ts.
 
-The same functions as there exclude rows here (other windows, repeated ones). Undecodable bytes raise an error: the
-caller has decoded the same rows for silver before, and the table was held.
+The same functions as there exclude rows here (other windows, repeated ones). Undecodable bytes
+raise an error: the caller has decoded the same rows for silver before, and the table was held.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  a version beside TiDB's description of its table.
 Out: a Plan; None for a table read row by row: virtual columns are computed, beyond any kernel.
 
-A datum beyond the kernel (JSON, decimals of more than 38 digits, unknown types) it hands on as bytes, and the slow
-decoder's functions make the value.
+A datum beyond the kernel (JSON, decimals of more than 38 digits, unknown types) it hands on as
+bytes, and the slow decoder's functions make the value.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  TableChanges (live_tables.py) at a commit_ts; what schema_history has of their names.
 Out: TableVersions, whose `origin` is TiDB's own description: rows name ids of tables and columns that stand only there.
 
-Ids of columns in schema_history are unique per source, TiDB's per table: a column with the same id in TiDB keeps ours,
-and so does one in the place of another after a change of type.
+Ids of columns in schema_history are unique per source, TiDB's per table: a column with the same id
+in TiDB keeps ours, and so does one in the place of another after a change of type.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 In:  the tables that are there, by table id; finished jobs in order of commit_ts.
 Out: TableChanges; the tables afterwards, also as one text (for a Pump that begins on a TiDB with tables).
 
-A job that was rolled back changes nothing. Databases are named as TiDB's jobs name them: in lower case.
+A job that was rolled back changes nothing. Databases are named as TiDB's jobs name them: in lower
+case.
 """
 
 from __future__ import annotations
