@@ -144,7 +144,7 @@ class Prewrites:
     def _begin(self, pending: Pending) -> Prewrite | None:
         same = self._by_id.setdefault(pending.id, [])
         if any(prewrite.start_ts == pending.start_ts for prewrite in same):
-            return None
+            return None  # a killed window has taken it before
         same.append(Prewrite.of(self._source, pending))
         return same[-1]
 
@@ -152,6 +152,7 @@ class Prewrites:
         same = self._by_id.setdefault(answer.id, [])
         if any(prewrite.answer_ts == answer.commit_ts for prewrite in same):
             return None
+        # The last one of its id that waits: an id may be used again, but only after its answer.
         for at in range(len(same) - 1, -1, -1):
             if same[at].waits and same[at].start_ts <= answer.commit_ts:
                 same[at] = same[at].answered(answer)
@@ -160,7 +161,7 @@ class Prewrites:
         if decided is not None:
             return self._late(decided, answer)
         if not answer.committed:
-            return None
+            return None  # rows that never came are rolled back: nothing changes
         same.append(Prewrite.unknown(self._source, answer))
         return same[-1]
 
@@ -202,11 +203,12 @@ def within_segment(
     for entry in logged:
         pending = waiting.pop(entry.id, None)
         if isinstance(entry, Pending):
+            # An earlier one of this id had no answer in this segment: others look for it.
             rest += [pending] if pending is not None else []
             waiting[entry.id] = entry
         elif pending is None:
             rest.append(entry)
-        elif pending.began_seq != pending.ended_seq:
+        elif pending.began_seq != pending.ended_seq:  # some of its rows are in earlier segments
             rest += [pending, entry]
         else:
             whole.append(Prewrite.of(source, pending).answered(entry))

@@ -166,6 +166,7 @@ class ValueLog:
         """Write a record; where it lies. Raises ValueLogFull before it is begun, ValueLogError: then open anew."""
         parts = encode(segment)
         size = sum(len(part) for part in parts)
+        # With room for the footer: a file on a full disk must still be completed, or gc couldn't remove it.
         if self.room_bytes() < size + FOOTER_BYTES:
             raise ValueLogFull(self._full(), where=str(self.folder), remedy=_GO_ON)
         if self._files[-1].bytes >= self._file_bytes or self._files[-1].is_old(segment.captured_at):
@@ -182,6 +183,7 @@ class ValueLog:
         try:
             os.fdatasync(self._current.fileno())
         except OSError as error:
+            # Nobody knows what of it is on the disk: back to what an earlier sync has promised.
             self._fail("synced", error, file.synced_bytes)
         file.synced_bytes = file.bytes
 
@@ -239,6 +241,7 @@ class ValueLog:
             return 0
         self._keep_tail(count)
         freed = 0
+        # The oldest goes first: a kill in between leaves files without a gap.
         for _ in range(count):
             failpoint("capture_before_log_file_goes")
             file = self._files.pop(0)
@@ -281,6 +284,7 @@ class ValueLog:
 
     def _rotate(self) -> None:
         last = self._files[-1]
+        # Synced before the next file begins: on opening, only the last file is scanned, the others' footers are read.
         self._write([encode_footer(Footer(last.max_commit_ts, last.last_seq))])
         last.bytes += FOOTER_BYTES
         self.sync()

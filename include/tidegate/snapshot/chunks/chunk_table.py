@@ -138,7 +138,7 @@ class ChunkWriter:
                 landed = state.transaction(self._app_id)
                 if landed >> _EPOCH_BITS > number >> _EPOCH_BITS:
                     raise self._overtaken(state)
-                if landed >= number:
+                if landed >= number:  # landed at an earlier try, whose answer was lost
                     return None
                 if not written:
                     written.extend(self._files(chunks))
