@@ -166,7 +166,6 @@ class ValueLog:
         """Write a record; where it lies. Raises ValueLogFull before it is begun, ValueLogError: then open anew."""
         parts = encode(segment)
         size = sum(len(part) for part in parts)
-        # With room for the footer: a file on a full disk must still be completed, or gc couldn't remove it.
         if self.room_bytes() < size + FOOTER_BYTES:
             raise ValueLogFull(self._full(), where=str(self.folder), remedy=_GO_ON)
         if self._files[-1].bytes >= self._file_bytes or self._files[-1].is_old(segment.captured_at):
@@ -183,7 +182,6 @@ class ValueLog:
         try:
             os.fdatasync(self._current.fileno())
         except OSError as error:
-            # Nobody knows what of it is on the disk: back to what an earlier sync has promised.
             self._fail("synced", error, file.synced_bytes)
         file.synced_bytes = file.bytes
 
