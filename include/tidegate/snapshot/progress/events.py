@@ -15,10 +15,8 @@ The author of each kind:
   source when its load makes it pause, and when it goes on. It isn't a kind of its own, since an
   apply of an earlier version beside a newer reader knows no more kinds.
 
-Apply answers a table's waves in order. One passed over, since its mark was lost with its server's
-log, counts as refused.
-
-A wave unrecorded by its reader, dead after the high mark, is read again: its rows are applied
+Apply answers a table's waves in order. A wave that is passed over, since its mark was lost with its server's log,
+counts as refused. If a reader dies after the high mark, its unrecorded wave is read again: the rows are applied
 twice, each time at their own low watermark, without a change.
 """
 
