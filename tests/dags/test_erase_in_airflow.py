@@ -1,8 +1,10 @@
-"""A person's rows are erased by a DAG in a real Airflow: a dry run first, then for good, under the user's name.
+"""A person's rows are erased by a DAG in a real Airflow: a dry run first, then for good, under the
+user's name.
 
 In:  a real MariaDB, a lake with rows of a person; runs triggered over Airflow's API.
-Out: the lake has no value of the person. The certificate is the task's result. No file of Airflow's logs, and no file
-     of the lake, has a value of the condition; a refused order neither.
+Out: the lake has no value of the person. The certificate is the task's result. No file of
+     Airflow's logs, and no file of the lake, has a value of the condition; a refused order
+     neither.
 """
 
 from __future__ import annotations

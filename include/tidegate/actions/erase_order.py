@@ -1,8 +1,9 @@
 """An erasure as a person orders it: recorded under the person's name, with a certificate.
 
 In:  a desk, an order, the addresses of sources.
-Out: rows of control/actions, in which the condition is a hash; a certificate. No value of the condition is in any of
-     them, in a line, or in an error: people read those who may not know whom the order is about.
+Out: rows of control/actions, in which the condition is a hash; a certificate. No value of the
+     condition is in any of them, in a line, or in an error: people read those who may not know
+     whom the order is about.
 """
 
 from __future__ import annotations

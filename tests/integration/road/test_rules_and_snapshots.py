@@ -1,8 +1,10 @@
 """Snapshots of tables whose silver was made by other rules than the pipeline file has now.
 
-In:  a real server; rules of a pipeline file that change, plain tables, history, soft delete; snapshots.
-Out: a plain table is read anew by the new rule. A table with a past isn't read at all, by name: its past would keep the
-     old rule. A snapshot that was under way as its rule changed ends, and a swap doesn't wait for it.
+In:  a real server; rules of a pipeline file that change, plain tables, history, soft delete;
+     snapshots.
+Out: a plain table is read anew by the new rule. A table with a past isn't read at all, by name:
+     its past would keep the old rule. A snapshot that was under way as its rule changed ends, and
+     a swap doesn't wait for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Waves in wait for the end of a hold: apply has passed them, and takes them once their table goes on.
+"""Waves in wait for the end of a hold: apply has passed them, and takes them once their table goes
+on.
 
 In:  TableProgress; the holds of the lake's tables.
-Out: the tables of such waves, and why they wait. A table held for its rows isn't among them before its first wave is
-     taken: this wave ends the hold.
+Out: the tables of such waves, and why they wait. A table held for its rows isn't among them before
+     its first wave is taken: this wave ends the hold.
 """
 
 from __future__ import annotations
