@@ -114,3 +114,19 @@ def test_a_fault_of_the_application_is_raised_and_the_next_one_tries_again(monke
             asyncio.run(asked(page, headers=BROWSER))
     monkeypatch.setattr(opening, "_application", made.application)
     assert asyncio.run(asked(page, headers=BROWSER)) == b"the lake"
+
+
+def test_airflows_views_lead_to_the_page_where_it_is_mounted() -> None:
+    """tests/dags/test_buttons_in_airflow.py opens them in Airflow itself, each night."""
+    from starlette.routing import Match
+
+    from tidegate_airflow.page.application import app
+    from tidegate_airflow.plugin import TidegatePlugin
+
+    (mounted,) = TidegatePlugin.fastapi_apps
+    assert mounted["url_prefix"] == "/tidegate"
+    assert [view["destination"] for view in TidegatePlugin.external_views] == ["nav", "dag"]
+    for view in TidegatePlugin.external_views:
+        path = view["href"].replace("{DAG_ID}", "road__apply").removeprefix(mounted["url_prefix"])
+        scope = {"type": "http", "method": "GET", "path": path}
+        assert [route for route in app.routes if route.matches(scope)[0] is Match.FULL], path
