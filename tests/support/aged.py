@@ -48,7 +48,7 @@ def age(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
 
 
 def _forgets(spark: SparkSession) -> None:
-    """What Delta's own reader knows of logs; a JVM that hasn't started knows nothing."""
+    """Delta's own reader reads logs anew; a JVM that hasn't started has read none."""
     if not isinstance(spark, LateSession) or spark.has_started:
         context: Any = spark.sparkContext
         context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
