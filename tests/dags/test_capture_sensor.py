@@ -92,8 +92,8 @@ def setting(tmp_path: Path, mariadb: Server, fresh_database: FreshDatabase, monk
 def test_a_run_captures_until_its_time_is_up_and_params_win_over_the_file(setting: Setting) -> None:
     setting.insert_once_captured(1)
     started = time.monotonic()
-    setting.sensor().execute(setting.context(run_for_seconds=25, idle_seconds=60))
-    assert time.monotonic() - started > 24.5
+    setting.sensor().execute(setting.context(run_for_seconds=15, idle_seconds=60))
+    assert time.monotonic() - started > 14.5
     assert setting.transactions() == 1
 
 
@@ -106,7 +106,7 @@ def test_a_single_quiet_source_defers_to_the_trigger_at_the_position_it_has_read
     setting.insert_once_captured(1)
     before = time.time()
     with pytest.raises(TaskDeferred) as raised:
-        setting.sensor().execute(setting.context(run_for_seconds=300, idle_seconds=8))
+        setting.sensor().execute(setting.context(run_for_seconds=300, idle_seconds=5))
     assert setting.transactions() == 1
     trigger = raised.value.trigger
     assert isinstance(trigger, SourceAdvancedTrigger)
@@ -119,7 +119,7 @@ def test_a_single_quiet_source_defers_to_the_trigger_at_the_position_it_has_read
     setting.insert(2)
     with pytest.raises(TaskDeferred):
         setting.sensor().resume(
-            setting.context(run_for_seconds=300, idle_seconds=8), {"reason": "advanced"}, **raised.value.kwargs
+            setting.context(run_for_seconds=300, idle_seconds=5), {"reason": "advanced"}, **raised.value.kwargs
         )
     assert setting.transactions() == 2
 
