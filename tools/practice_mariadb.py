@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from tidegate.errors import TidegateError, UsageError
+from tidegate.errors import ProcessFailed, TidegateError, UsageError
 from tidegate.home import EXIT_ERROR, EXIT_OK, home
 from tidegate.local.mariadb import MariaDB, install
 from tidegate.local.processes import sole
@@ -23,6 +23,19 @@ _TICK_SECONDS = 0.5
 
 class PracticeServer(MariaDB):
     """A server without any account but its administrator's: the tutorial makes tidegate's account by hand."""
+
+    def wait(self, *args: float) -> None:
+        """As a Server's. Raises UsageError where another program has the port: its log alone says that."""
+        try:
+            super().wait(*args)
+        except ProcessFailed as error:
+            if "ddress already in use" not in error.what:
+                raise
+            raise UsageError(
+                f"port {self.port} is in use on this computer",
+                where="make mariadb",
+                remedy="end what uses it, or take another port: make mariadb PORT=3308",
+            ) from None
 
     def _create_users(self) -> None:
         with self.connect() as connection, connection.cursor() as cursor:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, NoConnectionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def from_environment(conn_id: str, environment: Mapping[str, str] | None = None)
             f" unset {name}",
         )
     if text is None:
-        raise ConfigError(
+        raise NoConnectionError(
             f"connection {conn_id!r} is not defined",
             where=name,
             remedy="set this variable to a URI or JSON; `tidegate connection` prints that of a server",

@@ -69,6 +69,10 @@ class ConfigError(Terminal):
     """The pipeline file or a parameter is wrong; `where` has file, line and key."""
 
 
+class NoConnectionError(ConfigError):
+    """There is no connection of this id."""
+
+
 class UsageError(Terminal):
     """The command line was called wrongly (exit code 2)."""
 

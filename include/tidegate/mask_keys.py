@@ -7,12 +7,17 @@ Out: MaskKey. Airflow's parse of the DAGs imports this, so nothing heavy may be 
 from __future__ import annotations
 
 import hmac
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from tidegate.config import Tables
 from tidegate.connections import Connections
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, NoConnectionError
 from tidegate.limits import MASK_KEY_BYTES_MIN
+
+_MAKE_ONE: Final = (
+    'set this variable to {"conn_type": "generic", "password": "..."}, whose password is the key of masks; a new one:'
+    ' python3 -c "import secrets; print(secrets.token_hex(32))"'
+)
 
 
 class MaskKey:
@@ -51,6 +56,9 @@ def mask_passwords(tables: Tables, connections: Connections) -> dict[str, str]:
     """The passwords that the masks of a pipeline file name, by the connection's id. Raises ConfigError."""
     passwords = {}
     for conn_id in sorted({rule.key_conn_id for rule in tables.masks if rule.key_conn_id is not None}):
-        passwords[conn_id] = connections(conn_id).password
+        try:
+            passwords[conn_id] = connections(conn_id).password
+        except NoConnectionError as error:
+            raise ConfigError(error.what, where=error.where, remedy=_MAKE_ONE) from None
         mask_key(conn_id, passwords[conn_id])
     return passwords

@@ -22,7 +22,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
 from spark_jobs.window.shape.computing import check_same_rules, check_same_values
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
-from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
+from spark_jobs.window.shape.kept import check_moved, check_same, check_silver
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.naming import check_same_names
 from spark_jobs.window.shape.shapes import check_past_in, goes_on_beside, kept_of, past_in, planned_phases, there_at
@@ -35,6 +35,7 @@ from tidegate.computed_values import arrow_type
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import described, new_silver
+from tidegate.merge.kept import Kept, in_silver, left_out
 from tidegate.merge.past import PASTS, past_of
 from tidegate.merge.phases import DdlPhase, Phase, empties
 from tidegate.merge.silver_sql import SilverShape

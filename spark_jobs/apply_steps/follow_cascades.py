@@ -29,7 +29,6 @@ from spark_jobs.window.named_segments import tables_named
 from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
 from spark_jobs.window.shape.decode_plan import Decoded
-from spark_jobs.window.shape.kept import in_silver, masked, unasked
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
@@ -38,6 +37,7 @@ from tidegate.cascades.follow import CascadedRows, Effect, Logged, Order, Row
 from tidegate.cascades.rules import Rule, links_of, rules_of
 from tidegate.cascades.values import Doubt
 from tidegate.errors import Terminal, Transient, unexpected
+from tidegate.merge.kept import in_silver, masked, unasked
 from tidegate.merge.phases import empties
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus

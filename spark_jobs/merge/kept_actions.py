@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.window.shape.kept import in_silver, masks_in
 from spark_jobs.window.shape.shapes import kept_of
 from tidegate.masks import Mask
+from tidegate.merge.kept import in_silver, masks_in
 from tidegate.schema.follow.recast import VALUE
 from tidegate.schema.follow.silver_change import (
     AddSilverColumn,

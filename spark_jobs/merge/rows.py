@@ -18,13 +18,13 @@ from spark_jobs.merge.values import staged_schema
 from spark_jobs.merge.widen import widen
 from spark_jobs.session.spark import DELETION_VECTORS
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shape.kept import in_silver
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.delta.table.state import TableState
 from tidegate.limits import REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
+from tidegate.merge.kept import in_silver
 from tidegate.merge.past.version_sql import READ_UPTO, merge_versions
 from tidegate.merge.phases import RowsPhase
 from tidegate.merge.silver_sql import SilverShape

@@ -18,7 +18,7 @@ from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.shape.computing import computed_by, computed_of
-from spark_jobs.window.shape.kept import in_silver, masks_of
+from spark_jobs.window.shape.kept import masks_of
 from spark_jobs.window.shape.shapes import described, kept_of, shape_in, source_of
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
@@ -30,6 +30,7 @@ from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SOURCE_METADATA
+from tidegate.merge.kept import in_silver
 from tidegate.merge.silver_sql import NAMES_PROPERTY, ROWS_PROPERTY, SilverShape
 from tidegate.schema.model.columns import TableVersion
 

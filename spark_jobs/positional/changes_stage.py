@@ -20,11 +20,11 @@ from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.density import ImagesBelow
 from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.shape.filtered import filtered
-from spark_jobs.window.shape.kept import masked
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.computed_values import computed
 from tidegate.errors import UnsupportedValue
+from tidegate.merge.kept import masked
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.past import NO_PAST, Past
 from tidegate.segments.result import TableChanges

@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import hmac
+import json
 import pickle
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +21,9 @@ from hypothesis import strategies as st
 
 from tidegate import config
 from tidegate.config import MaskRule
+from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
-from tidegate.mask_keys import MaskKey, mask_key
+from tidegate.mask_keys import MaskKey, mask_key, mask_passwords
 from tidegate.masks import Mask
 
 SECRET = b"sixteen bytes or more"
@@ -127,6 +130,20 @@ def test_the_identity_tells_rules_apart_by_how_they_act() -> None:
     elsewhere = MaskRule(match="b.*", columns=("d",), how="hmac", key_conn_id="other")
     assert Mask(elsewhere, KEY).identity == mask("hmac").identity
     assert SECRET.decode() not in mask("hmac").identity
+
+
+def test_a_key_without_a_connection_is_told_how_to_make_one() -> None:
+    """It was told to print the connection of a server."""
+    rule = MaskRule(match="*.*", columns=("a",), how=config.MaskKind.HMAC, key_conn_id="keys")
+    tables = config.Tables(include=("*.*",), masks=(rule,))
+    with pytest.raises(
+        ConfigError, match=r"AIRFLOW_CONN_KEYS: connection 'keys' is not defined; .*token_hex"
+    ) as raised:
+        mask_passwords(tables, partial(from_environment, environment={}))
+    assert "tidegate connection" not in str(raised.value)
+    made = json.dumps({"conn_type": "generic", "password": "k" * 32})
+    environment = {"AIRFLOW_CONN_KEYS": made}
+    assert mask_passwords(tables, partial(from_environment, environment=environment)) == {"keys": "k" * 32}
 
 
 def test_a_short_key_is_refused_without_showing_it() -> None:

@@ -40,6 +40,7 @@ from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUn
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import check_own, pipeline_of
 from tidegate.lake.usage import capture_meter
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
@@ -80,6 +81,7 @@ class CaptureRun:
             )
         try:
             check_writable(self.lake)
+            check_own(self.lake, self.pipeline.pipeline, pipeline_of(self.lake))
         except LakeUnavailable as error:
             log.warning("%s", error)  # capture may go on without it; see recovery
         with SourceLease(self.lake, self.source_name, stop or threading.Event()) as lease:

@@ -24,7 +24,8 @@ def capture(
     pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     source: Annotated[str | None, typer.Option(help="Source of the pipeline. Required if it has several")] = None,
     run_for: Annotated[
-        float | None, typer.Option(help="Capture for this many seconds. Default: capture.run_for_seconds")
+        float | None,
+        typer.Option(help="Seconds to capture; longer while the lake fails. Default: capture.run_for_seconds"),
     ] = None,
     idle: Annotated[float | None, typer.Option(help="End after this many seconds without changes")] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,

@@ -179,11 +179,12 @@ def _source_lines(source: SourceStanding, pipeline: str) -> list[str]:
         if source.nothing_missing:
             wrote = f"its last change was at {source.changed_at}"
             wrote = wrote if captured.max_commit_ts else "it has written nothing since capture began"
-            state = f"all of it is captured; {wrote}"
+            state = f"all of it is captured{_from_host(source)}; {wrote}"
         elif source.nothing_missing is None:
             state = f"complete up to {age_text(source.lag_seconds)} ago"  # whoever can't be asked is named below
         else:
-            state = f"{age_text(source.lag_seconds)} behind the server, which is at {server.position}"
+            which = server.host or "the server"
+            state = f"{age_text(source.lag_seconds)} behind {which}, which is at {server.position}"
         text = f"{state}; {place}{gtid}{size}"
     lines = paragraph(f"source {source.source}:", text)
     if source.unheard:
@@ -212,6 +213,11 @@ def _source_lines(source: SourceStanding, pipeline: str) -> list[str]:
         matching = counted(len(server.tables), "table matches", "tables match")
         lines.append(f"  {matching}; tidegate check says which of them will be held")
     return lines
+
+
+def _from_host(source: SourceStanding) -> str:
+    """After a failover a person asks which server that is."""
+    return f" from {source.server.host}" if source.server.host else ""
 
 
 def _down_lines(silence: Silence | None, means: str) -> list[str]:

@@ -48,7 +48,9 @@ def parse(text: str, *, where: str) -> Pipeline:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}:{mark.line + 1}" if mark else where
         raise ConfigError(
-            f"not valid YAML: {getattr(error, 'problem', error)}", where=place, remedy="correct the file"
+            f"not valid YAML: {getattr(error, 'problem', error)}",
+            where=place,
+            remedy="correct the file; indent by spaces, never by tabs",
         ) from error
     if not isinstance(data, dict):
         raise ConfigError("a pipeline file is a mapping", where=f"{where}:1", remedy="start it with `pipeline: <name>`")

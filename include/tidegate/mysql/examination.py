@@ -23,6 +23,7 @@ from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMode, Start, ne
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import check_own, pipeline_of
 from tidegate.lake.status import captured_server
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.branches import prepared_branches
@@ -38,7 +39,7 @@ from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.snapshot_grants import marks_of, may_lock, run_there, unmarked
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
-from tidegate.mysql.unfit_modes import unfit_mode
+from tidegate.mysql.unfit_modes import unfit_mode, unfit_rules
 from tidegate.mysql.unlogged_columns import logs_generated, needed_to_compute, of_no_one_value, unlogged_columns
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
@@ -101,15 +102,14 @@ class Examination:
 def examine(
     pipeline: Pipeline,
     lake: LakeFiles,
-    connection_of: Callable[[str], ConnectionInfo],
+    connection_of: Callable[[str], ConnectionInfo],  # by conn_id
     elsewhere: Mapping[str, Callable[[], Iterable[Line]]] | None = None,
 ) -> Examination:
-    """connection_of: conn_id -> ConnectionInfo. elsewhere: the examiner of sources without a
-    server. A source that fails is a line, and the others are asked.
-    """
+    """elsewhere: the examiner of sources without a server. A source that fails is a line; the others are asked."""
     examination, known, of_lake = Examination(pipeline.pipeline), dict[str, _Source](), ""
     try:
         check_writable(lake)
+        check_own(lake, pipeline.pipeline, pipeline_of(lake))
         examination.lines.append(Line("lake", SourceVerdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
         of_lake, examination.lines = str(error), [failed("lake", error)]
@@ -150,8 +150,7 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
 def _source_lines(
     pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo, known: dict[str, _Source]
 ) -> list[Line]:
-    """With several hosts the one that capture reads, or else would; then for each other one whether
-    it can take over.
+    """With several hosts the one that capture reads, or else would; then for each other one whether it can take over.
 
     known: the sources before it, to which it is added.
     """
@@ -218,11 +217,11 @@ class _Source:
         refused = False
         for finding in findings(facts, SourceDemands.of(self.pipeline, self.name)):
             refused = refused or finding.level is Level.REFUSE
-            verdict = SourceVerdict.REFUSED if finding.level is Level.REFUSE else SourceVerdict.CAUTION
-            yield self._line(verdict, f"{finding.what}; {finding.remedy}")
+            level = SourceVerdict.REFUSED if finding.level is Level.REFUSE else SourceVerdict.CAUTION
+            yield self._line(level, f"{finding.what}; {finding.remedy}")
         yield from self._clock()
         began = recorded_start(self.lake, self.name)
-        yield from self._start(facts, began)
+        yield from self._start(facts, began, refused=refused)
         if facts.position is not None and not refused:
             yield from self._tables(facts, began)
             yield from self._marks(facts)
@@ -249,7 +248,7 @@ class _Source:
             )
             yield self._line(SourceVerdict.CAUTION, text)
 
-    def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
+    def _start(self, facts: SourceFacts, began: Began | None, *, refused: bool) -> Iterator[Line]:
         """`start` counts once. Its present value is tried, or reported as without effect."""
         wanted = self.pipeline.server(self.name).start
         if began is not None:
@@ -261,7 +260,8 @@ class _Source:
         try:
             Began.of(facts, self.pipeline.server(self.name))
         except TidegateError as error:
-            yield failed(self.name, error)
+            if not refused:  # else a missing right or setting says why already
+                yield failed(self.name, error)
         else:
             yield self._line(SourceVerdict.NOTE, f"nothing is captured yet; capture would begin with start: {wanted}")
 
@@ -326,9 +326,8 @@ class _Source:
 
     def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
         """Among tables with rows now: those that capture hasn't followed since they were empty."""
-        verdict, text = self._by_snapshot(
-            "rows from before capture began, or from changes that the binlog doesn't tell"
-        )
+        old = "rows from before capture began, or from changes that the binlog doesn't tell"
+        verdict, text = self._by_snapshot(old)
         statuses = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
         yield from self._about(
             verdict, text, full, lambda v: (status := statuses[v.database, v.table]) is not None and status.waits
@@ -393,6 +392,7 @@ class _Source:
             ),
             ("held until these columns are left out (tables.columns)", SourceVerdict.HELD, no_one_value),
             ("held with this mode", SourceVerdict.HELD, partial(unfit_mode, self.pipeline)),
+            ("held by these rules", SourceVerdict.HELD, partial(unfit_rules, self.pipeline)),
         ):
             reasons = {f"{version.database}.{version.table}": why_of(version) for version in versions}
             if names := tuple(f"{name} ({why})" for name, why in reasons.items() if why):

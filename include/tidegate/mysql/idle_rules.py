@@ -15,7 +15,6 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from tidegate.conditions.model import leaves
 from tidegate.config import (
     ClusterRule,
     ColumnRule,
@@ -120,7 +119,7 @@ def _said(section: str, patterns: Iterable[str], names: Collection[tuple[str, st
 
 def _patterns(rule: Rule, made: Collection[str]) -> Iterator[tuple[str, Callable[[Column], bool]]]:
     """Each pattern of a rule: as people are shown it, and whether a column has it. made: names of
-    computed columns.
+    computed columns. A condition and a computed column without their columns hold a table: another line says that.
     """
     match rule:
         case ColumnRule():
@@ -130,12 +129,6 @@ def _patterns(rule: Rule, made: Collection[str]) -> Iterator[tuple[str, Callable
             if rule.comment is not None:
                 comment = column_pattern(rule.comment)
                 yield f"a comment with {rule.comment}", lambda column: comment.search(column.comment) is not None
-        case RowRule():
-            for name in sorted({leaf.column for leaf in leaves(rule.condition)}):
-                yield f"the name {name}", partial(_is_called, name.lower())
-        case ComputedRule():
-            for name in sorted(rule.column.needs):
-                yield f"the name {name}", partial(_is_read, name)
         case ClusterRule():
             for name in rule.columns:
                 if name not in made:
@@ -144,14 +137,6 @@ def _patterns(rule: Rule, made: Collection[str]) -> Iterator[tuple[str, Callable
 
 def _is_in_silver(name: str, column: Column) -> bool:
     return column.silver == name or name.startswith(SYSTEM_PREFIX)
-
-
-def _is_read(name: str, column: Column) -> bool:
-    return column.silver.lower() == name
-
-
-def _is_called(name: str, column: Column) -> bool:
-    return column.name.lower() == name
 
 
 def _named(pattern: str) -> tuple[str, Callable[[Column], bool]]:

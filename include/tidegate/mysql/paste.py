@@ -60,12 +60,14 @@ class ToRun:
         return shown
 
 
-def to_run(facts: SourceFacts, account: str, *, writes_marks: bool, gtids: bool = True) -> ToRun:
-    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already, or needn't. gtids: whether
-    the pipeline needs them.
+def to_run(
+    facts: SourceFacts, account: str, *, writes_marks: bool, sees_tables: bool = True, gtids: bool = True
+) -> ToRun:
+    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already, or needn't. sees_tables: the
+    server shows it a table to keep. gtids: whether the pipeline needs them.
     """
     service = facts.managed.service
-    grants = tuple(_grants(facts, account, writes_marks=writes_marks))
+    grants = tuple(_grants(facts, account, writes_marks=writes_marks, sees_tables=sees_tables))
     if service in (Service.OWN, Service.TIDB):
         return ToRun(sql=(*_settings(facts, gtids=gtids), *grants))
     shell = commands(facts.managed, _wanted(facts, gtids=gtids), logs=facts.on("log_bin"))
@@ -124,7 +126,9 @@ def _settings(facts: SourceFacts, *, gtids: bool) -> Iterator[str]:
         yield from _GTIDS if mode not in _MODES[1:] else _GTIDS[2 + _MODES.index(mode) :]
 
 
-def _grants(facts: SourceFacts, account: str, *, writes_marks: bool) -> Iterator[str]:
+def _grants(facts: SourceFacts, account: str, *, writes_marks: bool, sees_tables: bool) -> Iterator[str]:
+    if not sees_tables and not facts.holds("SELECT"):
+        yield f"GRANT SELECT ON *.* TO {account};  -- or on the databases to keep alone"
     if missing := missing_privileges(facts):
         yield f"GRANT {', '.join(missing)} ON *.* TO {account};"
     if not writes_marks:

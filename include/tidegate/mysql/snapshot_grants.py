@@ -1,7 +1,8 @@
-"""Rights of tidegate's account that snapshots need, and others don't.
+"""Rights of tidegate's account that snapshots need, and others don't; and an administrator's part in all.
 
 In:  a cursor of the account; the facts of its server.
-Out: whether it may write marks, and reasons against marks; whether it may lock the tables of a database.
+Out: whether it may write marks, and reasons against marks; whether it may lock the tables of a database. Statements to
+     be pasted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from typing import Any, Final
 
 from tidegate.config import DumpMode, Flavour, Pipeline, SnapshotMarks, SnapshotMode
+from tidegate.mysql.catalog import asked_by, names_there
 from tidegate.mysql.managed import Service
 from tidegate.mysql.paste import ToRun, account_of, to_run
 from tidegate.mysql.server_facts import SourceFacts
@@ -51,7 +53,9 @@ def run_there(cursor: Any, facts: SourceFacts, pipeline: Pipeline, source: str) 
         return ToRun()
     account, writes = marks_of(cursor)
     writes = writes or pipeline.snapshot.mode is SnapshotMode.MANUAL or bool(unmarked(pipeline, facts))
-    return to_run(facts, account, writes_marks=writes, gtids=pipeline.server(source).dump is DumpMode.GTID)
+    sees = any(pipeline.tables.keeps(*name) for name in names_there(asked_by(cursor)))
+    gtids = pipeline.server(source).dump is DumpMode.GTID
+    return to_run(facts, account, writes_marks=writes, sees_tables=sees, gtids=gtids)
 
 
 def may_lock(facts: SourceFacts, database: str) -> bool:

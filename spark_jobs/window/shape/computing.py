@@ -11,13 +11,13 @@ the input columns without a snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from spark_jobs.window.shape.filtered import rewritten_ids
 from spark_jobs.window.shape.silver_types import made_anew
 from tidegate.delta.table.state import TableState
 from tidegate.errors import RuleChanged, SchemaMismatch
 from tidegate.merge.column import SilverColumn
+from tidegate.merge.computed import MEND, SECTION, by_name, check_computed
 from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
@@ -25,58 +25,31 @@ from tidegate.row_expressions import ComputedColumn, identities, needs_of
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import canonical
 
-_SECTION: Final = "tables.computed"
-_MEND: Final = f"correct the rule in {_SECTION}"
-
 
 def computed_in(columns: Sequence[ComputedColumn], versions: Iterable[TableVersion]) -> tuple[SilverColumn, ...]:
     """The columns as silver has them. Raises SchemaMismatch where a version has no such value."""
     types: dict[str, str] = {}
     for version in versions if columns else ():
         check_computed(columns, version)
-        for name, column in _by_name(version).items():
+        for name, column in by_name(version).items():
             here = canonical(column).delta
             if types.setdefault(name, here) != here and name in needs_of(columns):
-                why = f"{_SECTION} computes from column {name}, which is {here} here and {types[name]} in another shard"
-                raise SchemaMismatch(why, where=f"{version.source} {version.name}", remedy=_MEND)
+                why = f"{SECTION} computes from column {name}, which is {here} here and {types[name]} in another shard"
+                raise SchemaMismatch(why, where=f"{version.source} {version.name}", remedy=MEND)
     return tuple(SilverColumn(of.name, of.type, f"computed: {of.expression}", computed=of.identity) for of in columns)
-
-
-def check_computed(columns: Sequence[ComputedColumn], version: TableVersion) -> None:
-    """Raise SchemaMismatch where a version's rows can't have these columns. version: as in silver."""
-    known = _by_name(version)
-    for column in columns:
-        why = ""
-        if not version.key:
-            why = f"{_SECTION} has column {column.name}, and a table without a key is known by the source's columns"
-        elif column.name.lower() in known:
-            why = f"{_SECTION} makes column {column.name}, and the source has one of that name"
-        elif lacking := column.needs - known.keys():
-            why = f"{_SECTION} computes {column.name} from column {min(lacking)}, which silver doesn't have"
-        if why:
-            raise SchemaMismatch(why, where=version.where, remedy=_MEND)
-
-
-def fits(columns: Sequence[ComputedColumn], version: TableVersion) -> bool:
-    """Whether the rows of a version, as silver has it, can have these columns."""
-    try:
-        check_computed(columns, version)
-    except SchemaMismatch:
-        return False
-    return True
 
 
 def check_same_values(columns: Sequence[ComputedColumn], old: TableVersion, new: TableVersion) -> None:
     """Raise SchemaMismatch where a DDL changes input values of silver's rows."""
     if not columns or empties(new) or new.kind == "create":
         return
-    before, after = _by_name(old), _by_name(new)
+    before, after = by_name(old), by_name(new)
     rewritten = rewritten_ids(old, new)
     for name in sorted(needs_of(columns)):
         was, now = before.get(name), after.get(name)
         same = was is not None and now is not None and was.id == now.id and now.id not in rewritten
         if not same or _type(was) != _type(now):
-            why = f"{new.ddl[:120]}: values of column {name} change, which {_SECTION} computes from"
+            why = f"{new.ddl[:120]}: values of column {name} change, which {SECTION} computes from"
             raise SchemaMismatch(why, where=new.where, remedy=REFILL)
 
 
@@ -89,9 +62,9 @@ def check_same_rules(shape: SilverShape, state: TableState) -> None:
         return
     other = ", ".join(sorted(name for name in own.keys() | wanted if own.get(name) != wanted.get(name)))
     raise RuleChanged(
-        f"silver's column {other} isn't as {_SECTION} says",
+        f"silver's column {other} isn't as {SECTION} says",
         where=state.place,
-        remedy=made_anew(shape, _SECTION),
+        remedy=made_anew(shape, SECTION),
     )
 
 
@@ -103,10 +76,6 @@ def computed_of(state: TableState) -> dict[str, str]:
 def computed_by(shape: SilverShape) -> dict[str, str]:
     """The same by the pipeline file."""
     return {column.name: column.computed for column in shape.columns if column.computed}
-
-
-def _by_name(version: TableVersion) -> dict[str, Column]:
-    return {column.silver.lower(): column for column in version.columns}
 
 
 def _type(column: Column | None) -> str:

@@ -14,9 +14,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.shape.cascading import cascade_graph
-from spark_jobs.window.shape.computing import fits
 from spark_jobs.window.shape.filtered import asked_of
-from spark_jobs.window.shape.kept import decode_masks, in_silver, left_out, unasked
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, TableWindow, Window
 from tidegate import tables
@@ -26,6 +24,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
 from tidegate.lake.silver import STAGING
 from tidegate.masks import Mask
+from tidegate.merge.computed import fits
+from tidegate.merge.kept import decode_masks, in_silver, left_out, unasked
 from tidegate.merge.past import NO_PAST, Past
 from tidegate.row_expressions import ComputedColumn
 from tidegate.schema.model.columns import TableVersion

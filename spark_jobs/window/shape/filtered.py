@@ -11,31 +11,22 @@ row.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.window.shape.silver_types import made_anew
 from tidegate import tables
-from tidegate.conditions.matching import check_literals, matching
-from tidegate.conditions.model import Condition, Leaf, leaves, literals_of, renamed
+from tidegate.conditions.matching import matching
+from tidegate.conditions.model import Condition, leaves, renamed
 from tidegate.delta.table.state import TableState
 from tidegate.errors import RuleChanged, SchemaMismatch, Terminal
+from tidegate.merge.conditioned import SECTION, by_name, check_condition
 from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import ValuesRewritten, diff
-from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.type_table import Kind
-from tidegate.schema.model.types import canonical
-
-_SECTION: Final = "tables.rows"
-# Other kinds that silver has as texts (JSON, TIME, UUID, decimals of many digits) are values to the server.
-_COMPARED: Final = frozenset(
-    {Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.YEAR, Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP}
-    | {Kind.TEXT, Kind.ENUM, Kind.SET}
-)
+from tidegate.schema.model.columns import TableVersion
 
 
 def filtered(condition: Condition, changes: pa.RecordBatch, *, keyed: bool) -> pa.RecordBatch:
@@ -48,36 +39,6 @@ def filtered(condition: Condition, changes: pa.RecordBatch, *, keyed: bool) -> p
     at = changes.schema.get_field_index(tables.OP)
     delete = pa.scalar(tables.OP_DELETE, changes.schema.field(at).type)
     return changes.set_column(at, changes.schema.field(at), pc.if_else(matches, changes.column(at), delete))
-
-
-def check_condition(condition: Condition, version: TableVersion) -> None:
-    """Raise SchemaMismatch where rows of a version can't be asked, or where silver can't follow the
-    condition.
-    """
-    columns = _by_name(version)
-    for leaf in leaves(condition):
-        column = columns.get(leaf.column.lower())
-        if column is None:
-            why = f"{_SECTION} names column {leaf.column}, which the table doesn't have"
-            raise SchemaMismatch(why, where=version.where, remedy=f"correct the condition in {_SECTION}")
-        try:
-            _check_leaf(leaf, column)
-        except ValueError as error:
-            why = f"{_SECTION} compares column {leaf.column} of type {column.type}: {error}"
-            raise SchemaMismatch(why, where=version.where, remedy=f"correct the condition in {_SECTION}") from None
-    if version.foreign_keys:
-        why = (
-            f"{_SECTION} has a condition for its rows, and foreign keys change them below the log, also those left out"
-        )
-        raise SchemaMismatch(why, where=version.where, remedy=f"take the table out of {_SECTION}")
-
-
-def _check_leaf(leaf: Leaf, column: Column) -> None:
-    """Raise ValueError where a column isn't compared with a leaf's literals."""
-    kind = canonical(column)
-    if literals_of(leaf) and kind.kind not in _COMPARED:
-        raise ValueError(f"columns of type {kind.kind} aren't compared")
-    check_literals(leaf, kind.arrow)
 
 
 def asked_of(condition: Condition, version: TableVersion) -> Condition | None:
@@ -96,13 +57,13 @@ def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) 
     """
     if empties(new) or new.kind == "create":
         return
-    before, after = _by_name(old), _by_name(new)
+    before, after = by_name(old), by_name(new)
     named = {leaf.column.lower() for leaf in leaves(condition)}
     rewritten = rewritten_ids(old, new)
     for name in sorted(named):
         same = name in before and name in after and before[name].id == after[name].id
         if not same or after[name].id in rewritten:
-            why = f"{new.ddl[:120]}: values of column {name} change, which {_SECTION} asks of"
+            why = f"{new.ddl[:120]}: values of column {name} change, which {SECTION} asks of"
             raise SchemaMismatch(why, where=new.where, remedy=REFILL)
 
 
@@ -117,9 +78,5 @@ def check_same_condition(shape: SilverShape, state: TableState) -> None:
     """Raise RuleChanged where silver's rows were chosen by another condition."""
     if not state.created or (own := state.configuration.get(ROWS_PROPERTY, "")) == shape.where:
         return
-    why = f"silver has the rows of {own or 'no condition'}, and {_SECTION} says {shape.where or 'nothing'}"
-    raise RuleChanged(why, where=state.place, remedy=made_anew(shape, _SECTION))
-
-
-def _by_name(version: TableVersion) -> dict[str, Column]:
-    return {column.name.lower(): column for column in version.columns}
+    why = f"silver has the rows of {own or 'no condition'}, and {SECTION} says {shape.where or 'nothing'}"
+    raise RuleChanged(why, where=state.place, remedy=made_anew(shape, SECTION))

@@ -13,21 +13,14 @@ from typing import Final
 
 from spark_jobs.window.shape.silver_types import made_anew
 from tidegate.delta.table.state import TableState
-from tidegate.errors import RuleChanged, SchemaMismatch
+from tidegate.errors import RuleChanged
 from tidegate.lake.silver_tables import renamed_in
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
-from tidegate.schema.model.renamed import Names, clash
+from tidegate.schema.model.renamed import Names
 from tidegate.silver_names import silver_column
 
 _SECTION: Final = "tables.renames"
-
-
-def check_clash(names: Names, version: TableVersion) -> None:
-    """Raise SchemaMismatch where two columns of a version would have one name."""
-    if names and (name := clash(version.plain, names)):
-        why = f"{_SECTION} gives two columns the name {name}, for readers of Delta"
-        raise SchemaMismatch(why, where=version.where, remedy=f"give another name in {_SECTION}")
 
 
 def check_same_names(shape: SilverShape, names: Names, versions: Iterable[TableVersion], state: TableState) -> None:

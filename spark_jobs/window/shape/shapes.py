@@ -13,13 +13,13 @@ from dataclasses import replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change, PlannedPhase, TablePlan
 from spark_jobs.window.shape.computing import computed_in
-from spark_jobs.window.shape.filtered import check_condition
-from spark_jobs.window.shape.kept import ALL, Kept, check_kept, in_silver, masks_in
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.column import SilverColumn
+from tidegate.merge.conditioned import check_condition
+from tidegate.merge.kept import ALL, Kept, check_kept, in_silver, masks_in
 from tidegate.merge.past import NO_PAST, Past, check_modes, past_named
 from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverShape

@@ -19,16 +19,21 @@ from tests.kit.decoding import segment
 from tests.support.servers import FreshDatabase
 from tidegate.cli import main
 from tidegate.config import load
-from tidegate.errors import SourceRefused
+from tidegate.connections import from_environment
+from tidegate.errors import LakeRefused, SourceRefused
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.control.rows import append
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Selection, pipeline_of, rows_of
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.mysql.same_server import check_apart
 from tidegate.mysql.server_facts import read_facts
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, record_baseline
+from tidegate.pipelines import capture_run
+from tidegate.tables import FOLLOWED
 
 pytestmark = pytest.mark.server
 
@@ -270,9 +275,79 @@ def test_rules_for_columns_and_rows_that_do_nothing_are_named(checked: Checked) 
         f"tables.masks: no column of {t} has the name phnoe",
         "tables.masks: no column of *.* has a comment with secret",
         f"tables.rows: no table flows into {checked.database}.u",
-        f"tables.rows: no column of {t} has the name other",
         f"tables.clustering: no column of {t} has the name at",
     ]
+
+
+def test_tables_that_their_rules_hold_are_named(checked: Checked) -> None:
+    """A check without a word, or with "does nothing", was followed by a held table."""
+    d = checked.database
+    tables = {
+        "renamed": "id INT PRIMARY KEY, a INT, b INT",
+        "masked": "id VARCHAR(9) PRIMARY KEY",
+        "computed": "id INT PRIMARY KEY, price INT",
+        "doubled": "id INT PRIMARY KEY, total INT",
+        "keyless": "a INT",
+        "asked": "id INT PRIMARY KEY",
+        "fine": "id INT PRIMARY KEY, a INT, email TEXT",
+    }
+    for name, columns in tables.items():
+        checked.server.query(f"CREATE TABLE {name} ({columns})", database=d)
+    total = "name: total, type: bigint, expression:"
+    rules = (
+        f"renames: [{{match: {d}.renamed, columns: {{a: B}}}}, {{match: {d}.fine, columns: {{a: b}}}}],"
+        f" masks: [{{match: {d}.masked, columns: [id], how: hmac, key_conn_id: keys}},"
+        f" {{match: {d}.fine, columns: [email], how: mail, key_conn_id: keys}}],"
+        f" computed: [{{match: {d}.computed, {total} pryce * 2}}, {{match: {d}.doubled, {total} id * 2}},"
+        f" {{match: {d}.keyless, {total} a * 2}}, {{match: {d}.fine, {total} b * 2}}],"
+        f" rows: [{{match: {d}.asked, where: other = 1}}]"
+    )
+    checked.file.write_text(checked.file.read_text().replace("include:", f"{rules}, include:"))
+    checked.patch.setenv("AIRFLOW_CONN_KEYS", json.dumps({"conn_type": "generic", "password": "k" * 32}))
+    code, found = checked.findings()
+    (line,) = [each for each in found["held"] if each["text"] == "held by these rules"]
+    reasons = dict(name.removeprefix(f"{d}.").split(" (", 1) for name in line["tables"])
+    assert code == EXIT_ERROR
+    assert reasons.keys() == tables.keys() - {"fine"}
+    assert "gives two columns the name b" in reasons["renamed"]
+    assert "masks id, of its key" in reasons["masked"]
+    assert "from column pryce, which silver doesn't have" in reasons["computed"]
+    assert "the source has one of that name" in reasons["doubled"]
+    assert "without a key" in reasons["keyless"]
+    assert "names column other, which the table doesn't have" in reasons["asked"]
+    assert "does nothing" not in str(found)
+
+
+def test_the_lake_of_another_pipeline_is_refused_before_anything_is_written(checked: Checked) -> None:
+    """Capture went on with the bronze of the other one, and check said nothing."""
+    checked.server.query("CREATE TABLE t (id INT PRIMARY KEY)", database=checked.database)
+    append(checked.lake, FOLLOWED, rows_of(1, "elsewhere", [], Selection.of(load(checked.file)), 0))
+    assert pipeline_of(checked.lake) == "elsewhere"
+    code, found = checked.findings()
+    (line,) = [each for each in found["refused"] if each["of"] == "lake"]
+    assert (code, line["text"].partition(": under")[0].partition(": ")[2]) == (
+        EXIT_ERROR,
+        "this lake belongs to pipeline elsewhere",
+    )
+    pipeline = load(checked.file)
+    run = capture_run(
+        pipeline, "main", Path(checked.lake.root).parent, sources=from_environment, lakes=from_environment
+    )
+    with pytest.raises(LakeRefused, match="belongs to pipeline elsewhere"):
+        run.run(5)
+    assert not Bronze(checked.lake, "main").last_segments()
+
+
+def test_an_account_that_sees_no_table_is_given_select_in_what_is_pasted(checked: Checked) -> None:
+    """With other grants missing, too, an administrator was asked twice."""
+    checked.server.query("CREATE TABLE t (id INT PRIMARY KEY)", database=checked.database)
+    checked.server.query("CREATE USER IF NOT EXISTS 'blind'@'%' IDENTIFIED BY 'practice'")
+    where = f"{checked.server.host}:{checked.server.port}"
+    checked.patch.setenv(CONNECTION, f"mysql://blind:practice@{where}/")
+    code, out = checked.run()
+    assert code == EXIT_ERROR
+    assert "GRANT SELECT ON *.* TO 'blind'@'%';  -- or on the databases to keep alone" in out
+    assert "shows no binlog position" not in " ".join(out.split()), "the missing right is said already"
 
 
 def test_patterns_without_a_table_are_named_with_what_they_may_have_meant(checked: Checked) -> None:

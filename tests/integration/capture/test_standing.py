@@ -63,7 +63,7 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     assert quiet.sources[0].purge.rule != "gone"
     text = " ".join(" ".join(status_lines(quiet)).split())
     assert text.startswith("test: nothing is missing; cut of ")
-    assert "source one: all of it is captured; its last change was at 20" in text
+    assert "source one: all of it is captured from " in text
 
     any_server.query("INSERT INTO t VALUES (2)", database=database)
     stuck = look()

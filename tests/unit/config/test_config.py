@@ -118,3 +118,8 @@ def test_two_sources_of_one_log_are_refused(one: str, two: str, told: str) -> No
         return
     with pytest.raises(ConfigError, match=rf"sources one and two have the same {told}: every row would come twice"):
         parse(text, where="p.yaml")
+
+
+def test_a_tab_is_named_as_what_it_is() -> None:
+    with pytest.raises(ConfigError, match=r"p\.yaml:\d+: not valid YAML: .*; indent by spaces"):
+        parse(BASE + "apply:\n\tmode: batch\n", where="p.yaml")

@@ -58,9 +58,9 @@ class CapturedReading:
 
     def _checked(self) -> Server | None:
         captured = captured_server(self._lake, self._source)
-        if captured not in (None, self._here):
+        if captured is not None and captured != self._here:
             raise SourceUnavailable(
-                f"capture reads server {captured}, and snapshots are read from {self._here}",
+                f"capture reads another server (server_id {captured[0]}) than snapshots (server_id {self._here[0]})",
                 where=self._where,
                 remedy="it is tried again, at the server that is captured then",
             )
