@@ -100,6 +100,7 @@
     {"kind": "UsageError", "after": "stop: wrong call", "what": "… has no changelog", "remedy": "name it in tables.changelog of the pipeline file; it begins with the table's next change"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "… has no column …", "remedy": "look at --where"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "… is neither a cut nor a time", "remedy": "write 2026-11-22T08:00:00, or a cut_ts"},
+    {"kind": "UsageError", "after": "stop: wrong call", "what": "… is no form of log lines", "remedy": "set it to json, or unset it"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "… isn't installed", "remedy": "pip install …"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "… may not erase rows, only make dry runs", "remedy": "whoever writes the pipeline file names the user in erase.by"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "… runs already: process …", "remedy": "use that one, or end it first"},

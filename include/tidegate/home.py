@@ -19,6 +19,8 @@ SOURCE_LOGINS_ENV: Final = "TIDEGATE_SOURCE_LOGINS"
 SPARK_MASTER_ENV: Final = "TIDEGATE_SPARK_MASTER"
 # Shows the whole stack of an error that has no line of its own.
 TRACEBACK_ENV: Final = "TIDEGATE_TRACEBACK"
+# "json": log lines are JSON.
+LOG_ENV: Final = "TIDEGATE_LOG"
 
 # Exit codes of commands and jobs. Airflow's operator maps them to fail or retry.
 EXIT_OK: Final = 0

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tidegate.config import Pipeline
 from tidegate.home import HOME_ENV, SPARK_MASTER_ENV, folder_of
+from tidegate.log_lines import are_json
 
 _JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Duser.timezone=UTC"
 
@@ -43,7 +44,7 @@ def _shared_classes(root: Path) -> str:
 
 def _logging() -> str:
     """A JVM option: the JVM's messages for a job, and the suppressed ones (spark_jobs/log4j2.properties)."""
-    file = folder_of("spark_jobs") / "log4j2.properties"
+    file = folder_of("spark_jobs") / ("log4j2-json.properties" if are_json() else "log4j2.properties")
     return f" -Dlog4j2.configurationFile={file}" if file.is_file() and " " not in str(file) else ""
 
 

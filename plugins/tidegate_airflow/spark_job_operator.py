@@ -24,7 +24,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException
 
-from tidegate import pipelines, source_logins, spark_settings
+from tidegate import log_lines, pipelines, source_logins, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
 from tidegate.home import (
     EXIT_ERROR,
@@ -138,8 +138,9 @@ class SparkJobOperator(SparkSubmitOperator):
 
         def sifted(lines: Iterator[Any]) -> Iterator[Any]:
             for line in lines:
-                if warning := _WARNING_LINE.match(line.strip()):
-                    self.log.warning("%s", warning["line"])
+                text = line.strip()
+                if warning := _WARNING_LINE.match(said := log_lines.plain(text)):
+                    self.log.warning("%s", warning["line"] if said == text else text)
                 elif not _JVM_STARTS.match(line):
                     yield line
 
@@ -160,8 +161,9 @@ class SparkJobOperator(SparkSubmitOperator):
         """The job's exit code and error line as one of our exceptions; without a line it was ended from outside."""
         process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
         kind = _KINDS.get(process.returncode if process else None)
-        lines = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001
-        line = next((match["line"] for text in lines if (match := _ERROR_LINE.match(text.strip()))), None)
+        last = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001
+        lines = (log_lines.plain(text.strip()) for text in last)
+        line = next((match["line"] for text in lines if (match := _ERROR_LINE.match(text))), None)
         where = f"{self.job} of {pipeline.pipeline}"
         if kind and line:
             return kind(line, where=where)

@@ -100,7 +100,7 @@ def _compact(app: Application, kept: Upkeep, target: UpsertTarget) -> None:
     try:
         done = compact(app, target.path, target.phases[-1].layout, budget)
     except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
-        log.warning("%s: not compacted: %s", target.name, error)
+        log.warning("%s: not compacted: %s", target.name, error, extra={"table": target.name})
         return
     if done is not None:
         kept.saved[target.name] = budget - done.bytes

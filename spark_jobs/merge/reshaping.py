@@ -96,7 +96,8 @@ def _turn(writer: SilverWriter, decided: Reshape | str | None, state: TableState
 
 
 def _for_spark(writer: SilverWriter, why: str) -> bool:
-    log.info("%s: Spark follows its ALTER: %s", writer.entry.name, why)
+    name = writer.entry.name
+    log.info("%s: Spark follows its ALTER: %s", name, why, extra={"table": name})
     return False
 
 

@@ -23,6 +23,7 @@ from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTION
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
 from tidegate.lake.storage import delta_options
+from tidegate.log_lines import known, of_error
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +53,15 @@ def sole(lake: LakeFiles, pipeline: str, job: str) -> Iterator[Lease]:
 
     Raises LeaseHeld, LakeUnavailable, LakeRefused.
     """
-    with take_lease(lake, pipeline, job, report=lambda line: log.warning("%s", line)) as lease:
-        yield lease
+    lease = take_lease(lake, pipeline, job, report=lambda line: log.warning("%s", line))
+    with known(lambda: {"pipeline": pipeline}), lease as held:
+        yield held
 
 
 def failed(error: Exception) -> int:
     """Log the job's last line and return its exit code."""
     kind = type(error).__name__ if isinstance(error, TidegateError) else "Transient"
-    log.error("%s: %s", kind, error)
+    log.error("%s: %s", kind, error, extra=of_error(error))
     if isinstance(error, ConfigError):
         return EXIT_USAGE
     return EXIT_ERROR if isinstance(error, Terminal) else EXIT_TRANSIENT

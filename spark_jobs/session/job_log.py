@@ -4,7 +4,8 @@ In:  records of the loggers spark_jobs and tidegate.
 Out: information as it is, on stdout; `tidegate: warning: ...` and `tidegate: ...` (an error) on
      stderr. Airflow's operator and `tidegate apply` know the lines by these beginnings.
 
-Neither gets a time or a level of its own: Airflow's log puts them before each line.
+Neither gets a time or a level of its own: Airflow's log puts them before each line. With TIDEGATE_LOG=json each line is
+JSON, on the same streams (tidegate/log_lines.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import logging
 import sys
 from typing import Final
+
+from tidegate import log_lines
 
 _BEGINNINGS: Final = {logging.WARNING: "tidegate: warning: ", logging.ERROR: "tidegate: "}
 _OURS: Final = ("spark_jobs", "tidegate")
@@ -24,10 +27,14 @@ class JobHandler(logging.Handler):
         """Never raises: a log that can't be written stops no job."""
         try:
             stream = sys.stdout if record.levelno < logging.WARNING else sys.stderr
-            stream.write(_BEGINNINGS.get(record.levelno, "") + self.format(record) + "\n")
+            line = log_lines.of_record(record) if log_lines.are_json() else self._text(record)
+            stream.write(line + "\n")
             stream.flush()
         except Exception:  # noqa: BLE001 - as logging's own handlers do
             self.handleError(record)
+
+    def _text(self, record: logging.LogRecord) -> str:
+        return _BEGINNINGS.get(record.levelno, "") + self.format(record)
 
 
 def begin() -> None:

@@ -63,7 +63,7 @@ def test_a_pasted_message_finds_its_error(tmp_path: Path) -> None:
         field, answer = driver.find_element("css selector", "textarea"), driver.find_element("css selector", "[role]")
         field.send_keys(pasted)
         shown = answer.text
-        assert "ConfigError (stop): connection … is not defined" in shown
+        assert "NoConnectionError (stop): connection … is not defined" in shown
         assert "'tidegate connection' prints that of a server" in shown
         assert "a lake belongs to one pipeline: give it a path of its own" in shown
         links = [each.get_attribute("href") for each in answer.find_elements("css selector", "a")]

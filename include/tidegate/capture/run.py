@@ -42,6 +42,7 @@ from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import check_own, pipeline_of
 from tidegate.lake.usage import capture_meter
+from tidegate.log_lines import known
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
@@ -69,9 +70,8 @@ class CaptureRun:
         stop: threading.Event | None = None,
         on_progress: Callable[[CaptureProgress], None] | None = None,
     ) -> CaptureResult:
-        """Capture until the time is up, nothing new came for idle_seconds, or stop is set.
-
-        Raises Terminal errors at once; a lost connection is made anew while time is left, except the first.
+        """Capture until the time is up, nothing new came for idle_seconds, or stop is set. Raises Terminal errors at
+        once; a lost connection is made anew while time is left, except the first.
         """
         if self.source_name not in self.pipeline.sources:
             raise ConfigError(
@@ -86,11 +86,12 @@ class CaptureRun:
             log.warning("%s", error)  # capture may go on without it; see recovery
         with SourceLease(self.lake, self.source_name, stop or threading.Event()) as lease:
             loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, lease, on_progress)
-            reader = loop.start()
-            try:
-                return loop.land_and_read(reader)
-            finally:
-                loop.value_log.close()
+            with known(loop.place):
+                reader = loop.start()
+                try:
+                    return loop.land_and_read(reader)
+                finally:
+                    loop.value_log.close()
 
 
 class _Loop:
@@ -127,6 +128,10 @@ class _Loop:
         self.reported_bytes = 0
         self.behind_until = math.inf  # so long a replica that lacks what is captured may catch up
 
+    def place(self) -> dict[str, str | int]:
+        """Fields of each line of our log: the work, and the end of the captured log."""
+        return {"pipeline": self.run.pipeline.pipeline, "source": self.run.source_name} | self.checkpoint.in_log
+
     def start(self) -> SourceReader:
         """Connect and find where to go on. Nothing is written before the source is found good."""
         attempt = 0
@@ -149,9 +154,7 @@ class _Loop:
                 return reader
 
     def _recover(self, reader: SourceReader) -> None:
-        """Find where bronze and the value log end; a first start records its baseline. Raises
-        PositionLost, Fenced.
-        """
+        """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
@@ -298,9 +301,7 @@ class _Loop:
         reader.acknowledge()
 
     def _over(self, now: float) -> Reason | None:
-        """Whether and why to end. A failing lake keeps a run going beyond its time: the next
-        couldn't ask it.
-        """
+        """Whether and why to end. A failing lake keeps a run going beyond its time: the next couldn't ask it."""
         if self.stop.is_set():
             return "stopped"
         if now >= self.deadline and not self.lander.troubled:

@@ -7,6 +7,7 @@ Out: bronze, continued; one line of progress a second on a terminal; SIGTERM and
 from __future__ import annotations
 
 import gc
+import logging
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ import typer
 from tidegate import pipelines
 from tidegate.connections import from_environment
 from tidegate.home import state_folder
+from tidegate.log_lines import are_json
 
 
 def capture(
@@ -59,4 +61,8 @@ def capture(
 
     gc.freeze()  # modules stay: no collection needs to look at them
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
-    typer.echo(str(result))
+    if are_json():
+        place = {"pipeline": loaded.pipeline, "source": name}
+        logging.getLogger(__name__).info("%s", result, extra=place)
+    else:
+        typer.echo(str(result))

@@ -21,6 +21,7 @@ from typing import Any, Final
 import typer
 import typer.core
 
+from tidegate import log_lines
 from tidegate.errors import (
     ConfigError,
     HostRefused,
@@ -30,7 +31,7 @@ from tidegate.errors import (
     Transient,
     UsageError,
 )
-from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USAGE, TRACEBACK_ENV, home
+from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USAGE, LOG_ENV, TRACEBACK_ENV, home
 from tidegate.limits import MESSAGE_CHARACTERS_MAX
 from tidegate.remedy import ISSUES
 
@@ -156,9 +157,12 @@ _ANSWER: Final = "run it in a terminal; or give its options (--help), and the co
 def run(arguments: list[str] | None = None) -> None:
     """Entry of the console script, without arguments; exits."""
     _share_compiled_kernels()
+    log_form = os.environ.get(LOG_ENV)
     if arguments is None and sys.argv[1:2] and sys.argv[1] in _LOOKS:  # in a process of their own
         sys.meta_path.insert(0, _NoPandas)
     try:
+        if log_form:
+            log_lines.begin()
         code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
@@ -181,7 +185,9 @@ def _told(error: Exception) -> int:
         return _told_usage(error)
     known = error if isinstance(error, TidegateError) else _named(error)
     if known is not None:
-        print(f"tidegate: {known}", file=sys.stderr)
+        as_json = log_lines.are_json()
+        line = log_lines.line("error", "tidegate", str(known), log_lines.of_error(known)) if as_json else ""
+        print(line or f"tidegate: {known}", file=sys.stderr)
         if isinstance(known, UsageError | ConfigError):
             return EXIT_USAGE
         return EXIT_TRANSIENT if isinstance(known, Transient) else EXIT_ERROR

@@ -23,6 +23,7 @@ from tidegate.connections import from_environment
 from tidegate.errors import Transient, UsageError
 from tidegate.home import state_folder
 from tidegate.limits import PUMP_RESTART_SECONDS
+from tidegate.log_lines import are_json
 from tidegate.pump.asked import Wish, asked
 from tidegate.pump.etcd import etcd_of
 
@@ -54,7 +55,8 @@ def pump(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
+    if not are_json():  # then the command's own lines are
+        logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
     typer.echo(f"{name}: TiDB may write to {', '.join(entry.listen)}", err=True)
     while not stop.is_set():
         try:

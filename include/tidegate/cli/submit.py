@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
-from tidegate import config, pipelines, source_logins, spark_settings
+from tidegate import config, log_lines, pipelines, source_logins, spark_settings
 from tidegate.connections import from_environment
 from tidegate.errors import HostLacks, ProcessFailed, UsageError
 from tidegate.home import (
@@ -78,10 +78,11 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
         jvm = threading.Thread(target=_pass_on, args=(process.stderr,))
         jvm.start()
         for text in process.stdout:  # spark-submit puts both of the job's streams there
-            error_line = _ERROR_LINE.match(text)
-            has_error = has_error or error_line is not None or text.startswith(DIFFERS)
+            said = log_lines.plain(text)
+            error_line = _ERROR_LINE.match(said)
+            has_error = has_error or error_line is not None or said.startswith(DIFFERS)
             print(
-                f"tidegate: {error_line['line']}" if error_line else text.rstrip("\n"),
+                f"tidegate: {error_line['line']}" if error_line and said == text else text.rstrip("\n"),
                 flush=True,
                 file=_stream(error_line),
             )

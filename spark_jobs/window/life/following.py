@@ -148,7 +148,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Follow
     )
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():
-        log.info("%s", verdict.reason)
+        log.info("%s", verdict.reason, extra={"table": name})
         state, at = str(verdict.state), LeftAt(verdict.commit_ts)
         whole = None
         if verdict.state == State.LEFT:
@@ -250,7 +250,7 @@ def stalled(app: Application) -> None:
             at = datetime.fromtimestamp(physical_ms(resolved) / 1000, UTC).isoformat(timespec="seconds")
             since = f"is captured up to {at}" if resolved else "was never captured"
             what = f"source {source} {since}, more than {seconds:.0f} s behind another; the cut goes on without it"
-            log.warning("%s", what)
+            log.warning("%s", what, extra={"source": source})
             leave_behind(app, source, f"{what}; it catches up by itself once capture of {source} runs")
 
 

@@ -48,7 +48,8 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
     for version in made:
         app.histories[version.source].add([version])
         what = f"{version.name} at {version.file}:{version.pos}: healed from the log"
-        log.info("%s", what)
+        place = {"source": version.source, "file": version.file, "position": version.pos, "table": version.name}
+        log.info("%s", what, extra=place)
         name = app.names.logical_name(version.database, version.table)
         if name not in doubts:
             send_below(app, window, name, f"{what}; it catches up")

@@ -93,7 +93,7 @@ def tell_others(app: Application) -> None:
     acts = [(action, detail) for action, detail in noted if action.id in new]
     for action, detail in acts[:OTHERS_SAID_TABLES_MAX]:
         line = f"{action.tables[0]}: {action.author.user} changed rows of its silver ({detail})"
-        log.warning("%s", line)
+        log.warning("%s", line, extra={"table": action.tables[0]})
     if len(acts) > OTHERS_SAID_TABLES_MAX:
         line = f"{len(acts) - OTHERS_SAID_TABLES_MAX} more such writes are in control/actions"
         log.warning("%s", line)

@@ -168,7 +168,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
     for name, (verdict, _) in sorted(unlike.items()):
         done = note(app, name, _event(app, name, verdict, bronze.get(name)))
         line = line_of(app, name, done.standing) if done.standing is not None else ""
-        log.warning("%s", line)
+        log.warning("%s", line, extra={"table": name})
     app.record_states({})
     now = datetime.now(UTC)
     rows = []

@@ -106,5 +106,6 @@ def unlogged_reason(app: Application, version: TableVersion) -> str:
         )
     if why and version.name not in (cautioned := app.memory(Cautioned)):
         cautioned.add(version.name)
-        log.warning("%s: %s; silver keeps what the parent's change took away or changed", place, why)
+        what = "%s: %s; silver keeps what the parent's change took away or changed"
+        log.warning(what, place, why, extra={"table": version.name})
     return ""

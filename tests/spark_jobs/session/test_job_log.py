@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from spark_jobs.session.job import failed
 from spark_jobs.session.job_log import JobHandler, begin, tell
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_TRANSIENT
+from tidegate.log_lines import plain
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -39,6 +41,19 @@ def test_each_kind_of_line_has_its_stream_and_its_beginning_and_comes_once(capsy
         "tidegate: warning: main: a mark is left out: no JSON",
         "tidegate: LakeUnavailable: s3://l: no answer",
     ]
+
+
+def test_as_json_each_line_is_whole_on_the_same_stream(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_LOG", "json")
+    tell("applied 1 window")
+    assert failed(LakeUnavailable("no answer", where="s3://l")) == EXIT_TRANSIENT
+    said = capsys.readouterr()
+    out, err = json.loads(said.out), json.loads(said.err)
+    assert (out["level"], out["logger"], out["message"]) == ("info", "spark_jobs", "applied 1 window")
+    assert (err["level"], err["error"], err["where"]) == ("error", "LakeUnavailable", "s3://l")
+    assert plain(said.err.strip()) == "tidegate: LakeUnavailable: s3://l: no answer", "what the operator looks for"
 
 
 @pytest.mark.parametrize("room", ["spark_jobs", "plugins", "dags", "include/tidegate/capture", "include/tidegate/lake"])
