@@ -70,7 +70,7 @@ def line(level: str, logger: str, message: str, more: Fields, at: float | None =
 
 def of_record(record: logging.LogRecord) -> str:
     """A record's line; a stack is its field `stack`."""
-    more = {name: vars(record)[name] for name in (*PLACE, *_OF_ERRORS) if name in vars(record)}
+    more: dict[str, Any] = {name: vars(record)[name] for name in (*PLACE, *_OF_ERRORS) if name in vars(record)}
     if record.exc_info:
         more["stack"] = logging.Formatter().formatException(record.exc_info)
     return line(record.levelname.lower(), record.name, record.getMessage(), more, record.created)

@@ -22,12 +22,6 @@ from tidegate.segments.segment import NO_SERVER, Segment, Server
 class SourcePlace(Protocol):
     """A place in a source, as the source itself finds it again; nobody else looks into it."""
 
-    @property
-    def in_log(self) -> dict[str, str | int]:
-        """For a line of our log: the end as file and position, where a source counts so."""
-        file, _, position = self.end.rpartition(":")
-        return {"file": file, "position": int(position)} if file and position.isdecimal() else {}
-
     def after(self, segment: Segment) -> Self:
         """The place after a segment that continues this one."""
         ...
@@ -58,6 +52,12 @@ class Checkpoint(Generic[P]):
     def before_all(cls, place: P, server: Server = NO_SERVER) -> Self:
         """Before the first segment."""
         return cls(0, 0, server, str(place), place)
+
+    @property
+    def in_log(self) -> dict[str, str | int]:
+        """For a line of our log: the end as file and position, where a source counts so."""
+        file, _, position = self.end.rpartition(":")
+        return {"file": file, "position": int(position)} if file and position.isdecimal() else {}
 
     def after(self, segment: Segment) -> Checkpoint[P]:
         """The checkpoint after a segment that continues this one."""

@@ -53,9 +53,7 @@ _ROOM_BYTES = 1 << 20  # of frames and contexts
 
 @dataclass(slots=True)
 class CaptureRun:
-    """A run. source gives the run's reader, once per call of run(). state_dir holds the value log
-    unless the pipeline file names a folder.
-    """
+    """A run. source gives its reader, once per run(). state_dir: of the value log, unless the pipeline file has one."""
 
     pipeline: Pipeline
     source_name: str
@@ -311,12 +309,10 @@ class _Loop:
         return None
 
     def _land_what_is_due(self, came: Sequence[Segment], reader: SourceReader) -> None:
-        """Land the log read up to now; inside a transaction its end is asked for, and lands when it
-        came.
+        """Land the log read up to now; inside a transaction its end is asked for, and lands when it came.
 
-        came: this turn's segments. A stream without a pause is always inside of one: events after
-        the requested end wait for the next time, else each transaction would be cut and synced
-        alone.
+        came: this turn's segments. A stream without a pause is always inside of one: events after the
+        requested end wait for the next time, else each transaction would be cut and synced alone.
         """
         ended = self._end_asked and came and not came[-1].flags & SegmentFlag.OPEN_AT_END
         if not (ended and reader.in_transaction):
