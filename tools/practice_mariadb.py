@@ -25,7 +25,7 @@ class PracticeServer(MariaDB):
     """A server without any account but its administrator's: the tutorial makes tidegate's account by hand."""
 
     def wait(self, *args: float) -> None:
-        """As a Server's. Raises UsageError where another program has the port: its log alone says that."""
+        """As a Server's. Raises UsageError where another program has the port."""
         try:
             super().wait(*args)
         except ProcessFailed as error:

@@ -1,8 +1,9 @@
 """Log lines as JSON objects, where TIDEGATE_LOG=json asks for them: for programs that collect logs.
 
 In:  records of Python's logging; errors; what the work at hand knows of its place.
-Out: a line each, with `time`, `level`, `logger` and `message`; and `pipeline`, `source`, `file`, `position`, `table`,
-     `error`, `where`, `remedy` as far as they are known. Back again: the line that a terminal would have shown.
+Out: a line each, with `time`, `level`, `logger` and `message`; and `pipeline`, `source`, `file`,
+     `position`, `table`, `error`, `where`, `remedy` as far as they are known. Back again: the line
+     that a terminal would have shown.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ def are_json() -> bool:
 def check_form() -> None:
     """Raises UsageError for a form of lines that there isn't."""
     if (form := os.environ.get(LOG_ENV, "")) not in _FORMS:
-        raise UsageError(f"{form!r} is no form of log lines", where=LOG_ENV, remedy="set it to json, or unset it")
+        what = f"{form!r} is no form of log lines"
+        raise UsageError(what, where=LOG_ENV, remedy="set it to json, or unset it")
 
 
 @contextmanager
 def known(fields: Callable[[], Fields]) -> Iterator[None]:
-    """Lines of the block say these of PLACE, unless a line has its own. fields: asked at each line, at any time."""
+    """Lines of the block say these of PLACE, unless a line has its own. fields: asked at each line."""
     _known.append(fields)
     try:
         yield
@@ -70,7 +72,8 @@ def line(level: str, logger: str, message: str, more: Fields, at: float | None =
 
 def of_record(record: logging.LogRecord) -> str:
     """A record's line; a stack is its field `stack`."""
-    more: dict[str, Any] = {name: vars(record)[name] for name in (*PLACE, *_OF_ERRORS) if name in vars(record)}
+    cells = vars(record)
+    more: dict[str, Any] = {name: cells[name] for name in (*PLACE, *_OF_ERRORS) if name in cells}
     if record.exc_info:
         more["stack"] = logging.Formatter().formatException(record.exc_info)
     return line(record.levelname.lower(), record.name, record.getMessage(), more, record.created)
@@ -85,7 +88,8 @@ def plain(text: str) -> str:
         level, message = str(cells["level"]), str(cells["message"])
     except (ValueError, KeyError, TypeError):
         return text
-    return {"warning": f"tidegate: warning: {message}", "error": f"tidegate: {message}"}.get(level, message)
+    beginning = {"warning": "tidegate: warning: ", "error": "tidegate: "}.get(level, "")
+    return beginning + message
 
 
 class JsonHandler(logging.Handler):
@@ -101,7 +105,7 @@ class JsonHandler(logging.Handler):
 
 
 def begin() -> None:
-    """For a command's process: its loggers write JSON if they shall. Again changes nothing. Raises UsageError."""
+    """For a command's process: its loggers write JSON if they shall. Raises UsageError."""
     check_form()
     for name in _OURS if are_json() else ():
         logger = logging.getLogger(name)

@@ -4,8 +4,8 @@ In:  records of the loggers spark_jobs and tidegate.
 Out: information as it is, on stdout; `tidegate: warning: ...` and `tidegate: ...` (an error) on
      stderr. Airflow's operator and `tidegate apply` know the lines by these beginnings.
 
-Neither gets a time or a level of its own: Airflow's log puts them before each line. With TIDEGATE_LOG=json each line is
-JSON, on the same streams (tidegate/log_lines.py).
+Neither gets a time or a level of its own: Airflow's log puts them before each line. With
+TIDEGATE_LOG=json each line is JSON, on the same streams (tidegate/log_lines.py).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _ROOM_BYTES = 1 << 20  # of frames and contexts
 
 @dataclass(slots=True)
 class CaptureRun:
-    """A run. source gives its reader, once per run(). state_dir: of the value log, unless the pipeline file has one."""
+    """source gives the run's reader, once per run(). state_dir: of the value log, if no key names one."""
 
     pipeline: Pipeline
     source_name: str
@@ -68,8 +68,8 @@ class CaptureRun:
         stop: threading.Event | None = None,
         on_progress: Callable[[CaptureProgress], None] | None = None,
     ) -> CaptureResult:
-        """Capture until the time is up, nothing new came for idle_seconds, or stop is set. Raises Terminal errors at
-        once; a lost connection is made anew while time is left, except the first.
+        """Until the time is up, nothing new came for idle_seconds, or stop is set. Raises Terminal errors
+        at once; a lost connection is made anew while time is left, except the first.
         """
         if self.source_name not in self.pipeline.sources:
             raise ConfigError(
@@ -152,7 +152,7 @@ class _Loop:
                 return reader
 
     def _recover(self, reader: SourceReader) -> None:
-        """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
+        """Find where bronze and the value log end; or record a baseline. Raises PositionLost, Fenced."""
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
@@ -299,7 +299,7 @@ class _Loop:
         reader.acknowledge()
 
     def _over(self, now: float) -> Reason | None:
-        """Whether and why to end. A failing lake keeps a run going beyond its time: the next couldn't ask it."""
+        """Whether and why to end. A failing lake keeps a run going: the next couldn't ask it."""
         if self.stop.is_set():
             return "stopped"
         if now >= self.deadline and not self.lander.troubled:
@@ -309,7 +309,7 @@ class _Loop:
         return None
 
     def _land_what_is_due(self, came: Sequence[Segment], reader: SourceReader) -> None:
-        """Land the log read up to now; inside a transaction its end is asked for, and lands when it came.
+        """Land the log read up to now; inside a transaction its end is asked for, and lands later.
 
         came: this turn's segments. A stream without a pause is always inside of one: events after the
         requested end wait for the next time, else each transaction would be cut and synced alone.

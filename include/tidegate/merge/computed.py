@@ -20,7 +20,7 @@ MEND: Final = f"correct the rule in {SECTION}"
 
 
 def check_computed(columns: Sequence[ComputedColumn], version: TableVersion) -> None:
-    """Raise SchemaMismatch where a version's rows can't have these columns. version: as in silver."""
+    """Raise SchemaMismatch where rows can't have these columns. version: as in silver."""
     known = by_name(version)
     for column in columns:
         why = ""

@@ -18,7 +18,7 @@ from tidegate.schema.model.types import canonical
 SECTION: Final = "tables.rows"
 
 
-# Other kinds that silver has as texts (JSON, TIME, UUID, decimals of many digits) are values to the server.
+# Others that silver has as texts (JSON, TIME, UUID, decimals of many digits) are values to the server.
 _COMPARED: Final = frozenset(
     {Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.YEAR, Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP}
     | {Kind.TEXT, Kind.ENUM, Kind.SET}

@@ -1,6 +1,7 @@
-"""Silver's columns of a table, where the pipeline file leaves some out, masks them or names them otherwise.
+"""Silver's columns of a table, where the pipeline file leaves out, masks or renames some.
 
-In:  the rules of a logical table (tables.columns, tables.masks, tables.renames), versions of its physical tables.
+In:  the rules of a logical table (tables.columns, tables.masks, tables.renames), versions of its
+     physical tables.
 Out: versions as silver has them; masks. SchemaMismatch where silver can't be right so.
 
 Silver needs the key's columns, and those of foreign keys whose effects no server logs: their rules
@@ -35,7 +36,7 @@ MASKS: Final = "tables.masks"
 _RENAMES: Final = "tables.renames"
 
 
-# Kinds whose values are texts or whole numbers: their text is the same whatever a DDL makes of the type.
+# Kinds with texts or whole numbers: their text is the same whatever a DDL makes of the type.
 _TEXTS: Final = frozenset({Kind.TEXT, Kind.ENUM, Kind.SET, Kind.INT, Kind.UNSIGNED_BIGINT})
 
 
@@ -70,7 +71,8 @@ def left_out(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
     """Names of columns missing in silver in all of these versions."""
     if not kept:
         return frozenset()
-    return frozenset(c.silver for version in versions for c in version.columns if not kept.takes(version, c))
+    every = ((version, column) for version in versions for column in version.columns)
+    return frozenset(column.silver for version, column in every if not kept.takes(version, column))
 
 
 def unasked(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
@@ -121,7 +123,8 @@ def in_silver(kept: Kept, version: TableVersion) -> TableVersion:
         return version
     masks = masks_in(kept, version)
     columns = filter(partial(kept.takes, version), version.columns)
-    return replace(version, columns=tuple(_shown(column, masks.get(column.silver)) for column in columns))
+    shown = tuple(_shown(column, masks.get(column.silver)) for column in columns)
+    return replace(version, columns=shown)
 
 
 def check_kept(kept: Kept, version: TableVersion) -> None:
@@ -184,7 +187,8 @@ def _shown(column: Column, mask: Mask | None) -> Column:
 
 
 def _fits(rule: MaskRule, column: Column) -> bool:
-    return rule.how in (config.MaskKind.NULL, config.MaskKind.CONSTANT) or canonical(column).kind in _TEXTS
+    any_type = (config.MaskKind.NULL, config.MaskKind.CONSTANT)
+    return rule.how in any_type or canonical(column).kind in _TEXTS
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -105,7 +105,7 @@ def examine(
     connection_of: Callable[[str], ConnectionInfo],  # by conn_id
     elsewhere: Mapping[str, Callable[[], Iterable[Line]]] | None = None,
 ) -> Examination:
-    """elsewhere: the examiner of sources without a server. A source that fails is a line; the others are asked."""
+    """elsewhere: examiners of sources without a server. A source that fails is a line."""
     examination, known, of_lake = Examination(pipeline.pipeline), dict[str, _Source](), ""
     try:
         check_writable(lake)
@@ -150,7 +150,7 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
 def _source_lines(
     pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo, known: dict[str, _Source]
 ) -> list[Line]:
-    """With several hosts the one that capture reads, or else would; then for each other one whether it can take over.
+    """The host that capture reads, or else would; then each other one: whether it can take over.
 
     known: the sources before it, to which it is added.
     """

@@ -119,7 +119,7 @@ def _said(section: str, patterns: Iterable[str], names: Collection[tuple[str, st
 
 def _patterns(rule: Rule, made: Collection[str]) -> Iterator[tuple[str, Callable[[Column], bool]]]:
     """Each pattern of a rule: as people are shown it, and whether a column has it. made: names of
-    computed columns. A condition and a computed column without their columns hold a table: another line says that.
+    computed columns. A condition or a computed column without its columns holds: another line says so.
     """
     match rule:
         case ColumnRule():

@@ -63,8 +63,8 @@ class ToRun:
 def to_run(
     facts: SourceFacts, account: str, *, writes_marks: bool, sees_tables: bool = True, gtids: bool = True
 ) -> ToRun:
-    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already, or needn't. sees_tables: the
-    server shows it a table to keep. gtids: whether the pipeline needs them.
+    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already, or
+    needn't. sees_tables: the server shows it a table to keep. gtids: whether the pipeline needs them.
     """
     service = facts.managed.service
     grants = tuple(_grants(facts, account, writes_marks=writes_marks, sees_tables=sees_tables))

@@ -1,8 +1,8 @@
-"""Rights of tidegate's account that snapshots need, and others don't; and an administrator's part in all.
+"""Rights of tidegate's account that only snapshots need; and an administrator's part in all.
 
 In:  a cursor of the account; the facts of its server.
-Out: whether it may write marks, and reasons against marks; whether it may lock the tables of a database. Statements to
-     be pasted.
+Out: whether it may write marks, and reasons against marks; whether it may lock the tables of a
+     database. Statements to be pasted.
 """
 
 from __future__ import annotations

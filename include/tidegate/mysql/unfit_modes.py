@@ -1,4 +1,4 @@
-"""A table that can't have the mode or the columns that the pipeline file gives its silver: apply holds it.
+"""A table that can't have the mode or the columns of the pipeline file: apply holds it.
 
 In:  a pipeline, a table of a source.
 Out: why; "" where it can.
@@ -31,7 +31,8 @@ def unfit_rules(pipeline: Pipeline, version: TableVersion) -> str:
     """The same of tables.columns, masks, rows, renames and computed."""
     database, table, _ = pipeline.tables.logical(version.database, version.table)
     rules = pipeline.tables.columns_of(database, table)
-    anonymous = {rule.key_conn_id: MaskKey(b"") for rule in rules.masks if rule.key_conn_id is not None}
+    keys = {rule.key_conn_id for rule in rules.masks} - {None}
+    anonymous = {conn_id: MaskKey(b"") for conn_id in keys if conn_id is not None}
     kept, named = Kept(rules, anonymous), under_names(version, rules.names)
     try:
         check_kept(kept, named)

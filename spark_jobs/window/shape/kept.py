@@ -1,6 +1,6 @@
 """DDL and changed rules, where the pipeline file leaves columns of a table out or masks them.
 
-In:  the rules of a logical table (tables.columns, tables.masks), versions of its physical tables, silver's own schema.
+In:  the rules of a logical table, versions of its physical tables, silver's own schema.
 Out: SchemaMismatch where silver can't be right so.
 
 Whether silver can follow a table by its rules at all is the matter of tidegate/merge/kept.py.

@@ -60,7 +60,7 @@ class CapturedReading:
         captured = captured_server(self._lake, self._source)
         if captured is not None and captured != self._here:
             raise SourceUnavailable(
-                f"capture reads another server (server_id {captured[0]}) than snapshots (server_id {self._here[0]})",
+                f"capture reads server_id {captured[0]}, and snapshots are read from server_id {self._here[0]}",
                 where=self._where,
                 remedy="it is tried again, at the server that is captured then",
             )
