@@ -242,7 +242,9 @@ def _physical_names(fields: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Action:
     """The table's metadata with other columns."""
     configuration = read.configuration
-    mapped = _mapped(_checked(fields), configuration)
+    # With column mapping an owner's column may have any name.
+    known = {str(field["name"]) for field in read.schema["fields"]}
+    mapped = _mapped(_checked(fields, known), configuration)
     text = json.dumps({"type": "struct", "fields": mapped}, ensure_ascii=False, separators=(",", ":"))
     names = {field["name"] for field in fields}
     partitions = list(read.partition_columns) if names.issuperset(read.partition_columns) else []
@@ -295,11 +297,11 @@ def _asked(columns: Sequence[SilverColumn]) -> frozenset[str]:
     return frozenset({_NTZ} if any(column.type == "timestamp_ntz" for column in columns) else ())
 
 
-def _checked(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Raise SchemaMismatch for names refused by readers, or alike to them."""
+def _checked(fields: Sequence[Mapping[str, Any]], known: AbstractSet[str] = frozenset()) -> list[Mapping[str, Any]]:
+    """Raise SchemaMismatch for names refused by readers, but for known ones, or alike to them."""
     seen: dict[str, str] = {}
     for name in (str(field["name"]) for field in fields):
-        if refused := [character for character in name if character in _REFUSED_CHARACTERS]:
+        if name not in known and (refused := [char for char in name if char in _REFUSED_CHARACTERS]):
             raise SchemaMismatch(f"Delta takes no column {name!r}: it has {refused[0]!r}", remedy=_RENAME)
         if (other := seen.setdefault(name.lower(), name)) is not name:
             raise SchemaMismatch(f"columns {other!r} and {name!r} are the same to readers of Delta", remedy=_RENAME)

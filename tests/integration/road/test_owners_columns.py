@@ -108,3 +108,28 @@ def test_a_restore_to_before_another_table_of_the_name_brings_none_of_its_column
     Reading(road, spark).run()
     assert road.assert_equal() == {"t": 2}
     assert [field.name for field in DeltaTable(uri).schema().fields] == ["id", "c", "_tg_commit_ts", "b2"]
+
+
+def test_an_owners_column_with_a_space_holds_no_table(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Delta takes such a name in a table with column mapping."""
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+
+    def step(statements: str) -> None:
+        run(mariadb, database, statements)
+        road.capture()
+        assert not held(road.apply(spark))
+        road.assert_equal()
+
+    step("CREATE TABLE t (id INT PRIMARY KEY, a INT)\nINSERT INTO t VALUES (1, 1)")
+    table = f"delta.`{road.lake.spark_uri(tables.silver_path(database, 't'))}`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS (`my note` STRING)")
+    spark.sql(f"UPDATE {table} SET `my note` = 'mine'")
+    step("ALTER TABLE t COMMENT 'new'\nINSERT INTO t VALUES (2, 2)")
+    step("ALTER TABLE t ADD COLUMN b INT DEFAULT 3, MODIFY a INT COMMENT 'of a'\nUPDATE t SET a = 7 WHERE id = 2")
+    found = spark.sql(f"SELECT id, a, b, `my note` FROM {table} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, 1, 3, "mine"), (2, 7, 3, None)]
