@@ -74,6 +74,9 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
             ],
         )
         look_at(chromium, screenshots, "pipeline")
+        resize(chromium, 3840, 2160)
+        wide = chromium.execute_script("return document.querySelector('main').getBoundingClientRect().width")
+        assert wide > 0.95 * 3840, "a large screen is used whole"
         places = (
             "return [...document.querySelectorAll('svg.chart')].map(svg => Math.round(svg.getBoundingClientRect().top))"
         )

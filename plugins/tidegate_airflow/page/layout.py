@@ -55,6 +55,8 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
  .wide tr {border-bottom: 1px solid var(--line); padding: .5rem 0} .wide td, .wide th {border: 0; padding: .1rem 0}
  .wide td:empty {display: none} .wide td:last-child {min-width: 0}
  .wide td::before {content: attr(data-label) ": "; color: var(--soft)}}
+@media (min-width: 150rem) {html {font-size: 22px} body {font-size: 1rem} main {max-width: none}
+ .stop, figure {max-width: none} td:last-child {max-width: 70rem} svg.chart {height: 8rem}}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
