@@ -269,6 +269,14 @@ class BinlogReader:
         by_gtid = source.pipeline.server(source.source_name).dump is DumpMode.GTID
         if not isinstance(error, LogTorn) or not by_gtid or self._second.facts.flavour is not Flavour.MARIADB:
             raise error
+        if (synced := self._second.facts.variables.get("sync_binlog", "1")) != "1":
+            log.warning(
+                "source %s: a file of its log ends inside an event, and sync_binlog is %s: if its machine"
+                " died, not the server alone, committed changes may be in no log; `tidegate verify` finds"
+                " such rows",
+                source.source_name,
+                synced,
+            )
         last = cutter.cut_now()
         source.torn, source.torn_behind, self._torn = error, cutter.checkpoint.seq, error
         return last
