@@ -1,7 +1,7 @@
 """Draws docs/images/page.png: the page of a pipeline behind its source, as the page's test sees it.
 
 In:  Chromium and its driver (apt packages chromium, chromium-driver); the file to write, if another.
-Out: the picture. After a change of the page: `.venv/bin/python tools/page_picture.py`.
+Out: the picture. After a change of the page: `.venv/bin/python -m tests.dags.page_picture`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from tests.dags.browser import browser, see
+from tests.dags.page_looks import resize
+from tests.dags.page_server import served
+from tests.dags.test_page_in_browser import behind
+from tests.support.pipeline_views import NOW
+
+ROOT: Final = Path(__file__).resolve().parents[2]
 _WIDTH: Final = 1385
 _HEIGHT: Final = 1868
 
 
 def draw(picture: Path) -> None:
     """Write the picture, light. Raises AssertionError where the page doesn't come."""
-    from tests.dags.browser import browser, see
-    from tests.dags.page_looks import resize
-    from tests.dags.page_server import served
-    from tests.dags.test_page_in_browser import behind
-    from tests.support.pipeline_views import NOW
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: NOW)
         with served(patch, {"shop": behind()}) as url, browser() as chromium:
