@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dags.page_picture import draw
+from tests.dags.docs_picture import draw
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 

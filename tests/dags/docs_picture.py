@@ -1,7 +1,7 @@
 """Draws docs/images/page.png: the page of a pipeline behind its source, as the page's test sees it.
 
 In:  Chromium and its driver (apt packages chromium, chromium-driver); the file to write, if another.
-Out: the picture. After a change of the page: `.venv/bin/python -m tests.dags.page_picture`.
+Out: the picture. After a change of the page: `.venv/bin/python -m tests.dags.docs_picture`.
 """
 
 from __future__ import annotations
