@@ -16,8 +16,22 @@ from typing import Any
 import numba
 from numba.core import typeinfer
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
 
 _known: list[tuple[str, Callable[[], None]]] = []  # with the name of the module
+
+
+class _Unloaded(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    """A kernel until its first call. It is loaded before numba looks at the arguments. If another thread loaded it
+    meanwhile, numba would demand exact types (an array that may be written isn't one that is read only), as from a
+    kernel that can still be compiled for them, and then find that this one can't: a TypeError.
+    """
+
+    load: Callable[[], None]
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.load()
+        return CPUDispatcher.__call__(self, *arguments)  # loading has given it its own class back
 
 
 def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -25,6 +39,7 @@ def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], A
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
+        own_class = type(dispatcher)
 
         def load() -> None:
             with global_compiler_lock:
@@ -32,17 +47,14 @@ def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], A
                     with typeinfer.register_dispatcher(dispatcher):
                         dispatcher.compile(signature)
                     dispatcher.disable_compile()
-
-        def at_call(*_arguments: Any, **_named: Any) -> Any:
-            load()
-            return dispatcher  # numba calls what it is given here, with the arguments
+                    dispatcher.__class__ = own_class  # later calls cost nothing more
 
         def in_another(arguments: Any, named: Any) -> Any:
             load()
-            return type(dispatcher).get_call_template(dispatcher, arguments, named)
+            return own_class.get_call_template(dispatcher, arguments, named)
 
-        dispatcher._compile_for_args = at_call  # noqa: SLF001 - called for arguments that nothing is compiled for
         dispatcher.get_call_template = in_another
+        dispatcher.load, dispatcher.__class__ = load, _Unloaded
         _known.append((function.__module__, load))
         return dispatcher
 

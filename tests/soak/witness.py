@@ -46,15 +46,18 @@ class Events:
         self.committed: Counter[tuple[int, int]] = Counter()
         self.gtids: set[bytes] = set()
         self.doubled_gtids = 0
+        self._fed = Counter[tuple[int, int]]()
         self._open: list[tuple[int, int]] = []
         self._table_id = b""
 
-    def feed(self, payload: bytes) -> None:
-        at = 0
+    def feed(self, payload: bytes) -> Counter[tuple[int, int]]:
+        """The counters committed by it."""
+        self._fed, at = Counter[tuple[int, int]](), 0
         while at < len(payload):
             size = int.from_bytes(payload[at + 9 : at + 13], "little")
             self._event(payload[at + 4], payload[at : at + size])
             at += size
+        return self._fed
 
     def _event(self, kind: int, event: bytes) -> None:
         body = event[_HEADER:]
@@ -74,6 +77,7 @@ class Events:
             self._open.append((int.from_bytes(row[:4], "little"), int.from_bytes(row[4:12], "little")))
         elif kind == _XID:
             self.committed.update(self._open)
+            self._fed.update(self._open)
             self._open = []
 
 
@@ -147,6 +151,7 @@ class Witness:
         self._settled: dict[int, int] = {}
         self._come_again: dict[int, int] = {}  # what was settled before a lake was put back; it was purged, or comes
         self._before_backup: Mapping[int, int] = {}
+        self._committed_by: dict[int, Counter[tuple[int, int]]] = {}  # segment, by seq; of those since it was settled
         self.kept: Sequence[Seen] = ()
 
     def look(self) -> tuple[str, int]:
@@ -188,8 +193,13 @@ class Witness:
         """
         self._bronze, self._before, self._events = None, None, Events()
         self._paths, self._sums, self._before_backup = set(), {}, seen.sums
+        committed_by, self._committed_by = self._committed_by, {}
         self.look()
         self._before_backup = {}
+        first = min(self._sums, default=0)
+        for seq, committed in committed_by.items():
+            if seq < first:  # upkeep removed it before the backup, and it was looked at
+                self._events.committed.update(committed)
         if self.seq < (last := max(seen.sums, default=0)):
             raise Wrong(f"bronze ends at seq {self.seq}, and had {last} before it was backed up")
         self._come_again = dict(self._settled)
@@ -223,7 +233,7 @@ class Witness:
             raise Wrong(f"bronze has seq {segment.seq} after {self.seq}")
         if self._before_backup.get(segment.seq) != zlib.crc32(segment.payload):
             self._compare(before, segment, server)
-        self._events.feed(segment.payload)
+        self._committed_by[segment.seq] = self._events.feed(segment.payload)
         self._before = segment
         self.position = (segment.file, segment.end_pos)
 
@@ -262,7 +272,7 @@ class Witness:
         self.doubled += doubled
         for session, n in there:
             self._settled[session] = max(self._settled.get(session, 0), n)
-        self._events.committed = Counter()
+        self._events.committed, self._committed_by = Counter(), {}
         self._events.doubled_gtids, self._come_again = 0, {}
         if lost or doubled or phantoms:
             some = sorted(lost)[:3] or sorted(phantoms)[:3] or [key for key, count in seen.items() if count > 1][:3]

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import types
 
 import tidegate
@@ -64,6 +65,30 @@ def test_threads_that_call_it_first_at_once_get_one_kernel() -> None:
         call.join(60)
     assert sorted(found) == [2] * 4 + [4] * 4
     assert len(inner.overloads) == len(outer.overloads) == 1
+
+
+def test_a_kernel_that_another_thread_loads_meanwhile_takes_what_converts() -> None:
+    """Numba asks Python for the type of an argument that it never saw, and other threads run then."""
+    shape = (1, 1, 1, 1, 2)
+
+    @compiled(types.int64(types.Array(types.uint16, 5, "C", readonly=True)))
+    def last(values: Any) -> int:
+        return int(values[0, 0, 0, 0, 1])
+
+    typeof, calls = last.typeof_pyval, list[threading.Thread]()
+
+    def slowly(value: Any) -> Any:
+        if not calls:
+            only_read = np.ones(shape, np.uint16)
+            only_read.flags.writeable = False
+            calls.append(threading.Thread(target=last, args=(only_read,)))
+            calls[0].start()
+            calls[0].join(60)
+        return typeof(value)
+
+    last.typeof_pyval = slowly
+    assert last(np.full(shape, 7, np.uint16)) == 7
+    assert len(calls) == len(last.overloads) == 1
 
 
 def test_kernels_take_bounds_from_the_page_that_their_cache_is_named_by() -> None:
