@@ -312,7 +312,7 @@ def test_a_file_of_the_log_that_begins_as_a_view_is_opened_is_asked_about_again(
             assert side.look().file == asked[-1]
             assert len(set(asked)) == 3
         else:
-            with pytest.raises(SourceUnavailable, match="in another file each of 10 times"):
+            with pytest.raises(SourceUnavailable, match="moved to another file each of 10 times"):
                 side.look()
     finally:
         side.close()

@@ -89,5 +89,5 @@ def test_a_row_that_says_what_cannot_be_is_refused_by_name(tmp_path: Path) -> No
     recorded(lake, 1, t=Standing(State.HELD, "why", Cause.MISMATCH, 5))
     (row,) = control.read(lake, tables.TABLE_STATES).to_pylist()
     for odd in ({"cause": "write_failed"}, {"cause": "no cause"}, {"state": "active"}):
-        with pytest.raises(LakeRefused, match=r"control/table_states says of d.t at 20"):
+        with pytest.raises(LakeRefused, match=r"control/table_states has an impossible row of d.t, of 20"):
             held.from_row({**row, **odd})
