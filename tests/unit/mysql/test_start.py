@@ -129,7 +129,7 @@ def test_where_the_source_no_longer_has_it_the_baseline_is_taken_anew(
     checkpoint_of(run, FIRST, tmp_path)
     run.tables = {"t": VersionStatus.NEEDS_SNAPSHOT, "new": VersionStatus.ACTIVE}
     assert checkpoint_of(run, facts, tmp_path)[2] == LATER.gtid_executed
-    assert "begins anew" in caplog.text
+    assert "it begins again" in caplog.text
     found = recorded_start(run.lake, "one")
     assert found is not None
     assert found.position == facts.position
