@@ -96,6 +96,7 @@ def _replacement(
     applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, work.name))
     order = (changes.numbers(name) for name in (tables.COMMIT_TS, tables.SEQ, tables.ORDINAL, _READ_UPTO))
     spans = spans_of(Places(changes.codes, *order), work.entry.applied_again(phase.after_ts, applied))
+    spans = spans.without(_read_after_change(changes, spans, phase.layout))
     current = _current(app, work, changes, spans, phase, snapshot)
     same = _read_again(changes, spans, current)
     ended = _ended(changes, spans, current, same)
@@ -143,6 +144,20 @@ def _current(
     return _Current(hits, held, span_of[codes])
 
 
+def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> npt.NDArray[np.bool_]:
+    """Whether a snapshot has read a row as the change before it in this phase left it."""
+    stays = changes.numbers(tables.OP, spans.at) != tables.OP_DELETE
+    again = ~spans.first & stays & (changes.numbers(_READ_UPTO, spans.at) > 0)
+    again[1:] &= stays[:-1]
+    which = np.flatnonzero(again)
+    if len(which):
+        read, before = (changes.rows.take(pa.array(spans.at[at])) for at in (which, which - 1))
+        names = [name for name in layout.schema.names if name not in _OWN]
+        equal = [_equal(read.column(name), before.column(name)) for name in names]
+        again[which] = np.logical_and.reduce(equal)
+    return again
+
+
 def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArray[np.bool_]:
     """Whether a snapshot has read a current version as silver has it: it goes on. Where another writer has put a
     second one beside it, both end.
@@ -178,7 +193,7 @@ def _ended(changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray
     stamps = changes.numbers(tables.COMMIT_TS, spans.at[current.span])
     ends = np.where(same, spans.ends[current.span], stamps)
     before = pc.fill_null(current.rows.column(tables.COMMIT_TS), 0)  # none by another writer: 0, and stays an integer
-    seen = np.where(same, stamps, before.to_numpy())
+    seen = np.where(same, spans.seen[current.span], before.to_numpy())
     kept = current.rows.column(tables.VALID_FROM), current.rows.column(tables.FROM_KNOWN)
     return _with(current.rows, pa.array(seen), kept[0], ends, kept[1])
 
@@ -187,8 +202,8 @@ def _made(changes: _Changes, spans: Spans, layout: FileLayout, which: npt.NDArra
     """New versions. which: indices into spans of changes with a new version."""
     which = which[changes.numbers(tables.OP, spans.at[which]) != tables.OP_DELETE]
     rows = changes.rows.take(pa.array(spans.at[which]))
-    stamps, known = rows.column(tables.COMMIT_TS), pc.equal(rows.column(_READ_UPTO), 0)
-    return _with(rows.select(layout.schema.names), stamps, stamps, spans.ends[which], known)
+    begins, known = rows.column(tables.COMMIT_TS), pc.equal(rows.column(_READ_UPTO), 0)
+    return _with(rows.select(layout.schema.names), pa.array(spans.seen[which]), begins, spans.ends[which], known)
 
 
 def _with(rows: pa.Table, stamps: Any, begins: Any, ends: Int64s, known: Any) -> pa.Table:

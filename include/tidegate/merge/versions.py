@@ -36,12 +36,22 @@ class Places:
 @dataclass(frozen=True, slots=True)
 class Spans:
     """The m counting changes, by key and commit_ts. at: index of the change. ends: OPEN, or the commit_ts of the
-    key's next one. first: whether it is the key's first one, and ends silver's version.
+    key's next one. first: whether it is the key's first one, and ends silver's version. seen: commit_ts of the
+    change, or of the last row read that was equal to it.
     """
 
     at: Int64s
     ends: Int64s
     first: npt.NDArray[np.bool_]
+    seen: Int64s
+
+    def without(self, again: npt.NDArray[np.bool_]) -> Spans:
+        """again: of each, whether it is a row read by a snapshot as its key's change before it left it: that change's
+        version goes on. Never true of a key's first one.
+        """
+        begins = np.flatnonzero(~again)
+        last = np.append(begins, len(again))[1:] - 1
+        return Spans(self.at[begins], self.ends[last], self.first[begins], self.seen[last])
 
 
 def spans_of(places: Places, applied_ts: int) -> Spans:
@@ -56,7 +66,7 @@ def spans_of(places: Places, applied_ts: int) -> Spans:
     codes = places.codes[at]
     first = np.ones(len(at), np.bool_)
     first[1:] = codes[1:] != codes[:-1]
-    return Spans(at, _next(codes, places.commit_ts[at]), first)
+    return Spans(at, _next(codes, places.commit_ts[at]), first, places.commit_ts[at])
 
 
 def _last_of(*sorted_columns: Int64s) -> npt.NDArray[np.bool_]:

@@ -96,3 +96,16 @@ def test_a_row_read_counts_from_its_low_mark_unless_a_change_came_while_it_was_r
 def test_no_change_makes_no_version() -> None:
     assert versions([]) == []
     assert versions([Change(1, 5, 0, gone=False)]) == [(1, 5, OPEN, 0)]
+
+
+def test_what_is_read_as_it_was_goes_on_in_the_version_before_it() -> None:
+    """Of one key: a change, two rows read as it left it, a change, and of another key one row read."""
+    numbers = [np.array(those, np.int64) for those in ([1, 1, 1, 1, 2], [10, 20, 30, 40, 20], [0] * 5, [0] * 5)]
+    spans = spans_of(Places(*numbers, np.array([0, 25, 35, 0, 25], np.int64)), 0)
+    shorter = spans.without(np.array([False, True, True, False, False]))
+    assert shorter.at.tolist() == [0, 3, 4]
+    assert shorter.ends.tolist() == [40, OPEN, OPEN]
+    assert shorter.seen.tolist() == [30, 40, 20]
+    assert shorter.first.tolist() == [True, False, True]
+    nothing = np.zeros(0, np.int64)
+    assert len(spans_of(Places(*(nothing,) * 5), 0).without(np.zeros(0, np.bool_)).at) == 0

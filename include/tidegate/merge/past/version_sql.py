@@ -28,8 +28,18 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
     of_key = f"PARTITION BY {keys} ORDER BY {stamp}"
     last = f"PARTITION BY {keys}, {stamp} ORDER BY {READ_UPTO} = 0 DESC, {tables.SEQ} DESC, {tables.ORDINAL} DESC"
     on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
-    same, held, beside = "false", "", ""
+    same, held, beside, again, one_each, seen = "false", "", "", "", "kept", stamp
     if reads:
+        # Of a row read as the change before it left it, that change's version goes on.
+        values_of = ", ".join(map(quote, names))
+        again = (
+            f", beside AS (SELECT *, coalesce({READ_UPTO} > 0 AND {op} <> {tables.OP_DELETE} AND lag({op}) OVER"
+            f" ({of_key}) <> {tables.OP_DELETE} AND struct({values_of}) <=> lag(struct({values_of})) OVER ({of_key}),"
+            f" false) AS _tg_again FROM kept), numbered AS (SELECT *, count_if(NOT _tg_again) OVER ({of_key}) AS"
+            f" _tg_version FROM beside), seen AS (SELECT *, max({stamp}) OVER (PARTITION BY {keys}, _tg_version) AS"
+            " _tg_seen FROM numbered)"
+        )
+        one_each, seen = "(SELECT * FROM seen WHERE NOT _tg_again)", "_tg_seen"
         # The one current version; where another writer has put a second one beside it, both end.
         equal = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
         current = f"(SELECT * FROM {table_at(uri)} WHERE {HISTORY.open})"
@@ -42,7 +52,7 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
     # Without ends: the version itself. Of a row read again as it is, the current version goes on.
     ended = f"if({_ENDS} AND NOT _tg_same, {stamp}, _tg_next)"
     values = {
-        tables.COMMIT_TS: f"if({_ENDS} AND NOT _tg_same, NULL, {stamp})",
+        tables.COMMIT_TS: f"if({_ENDS} AND NOT _tg_same, NULL, {seen})",
         tables.VALID_FROM: stamp,
         tables.VALID_TO: ended,
         tables.IS_CURRENT: f"{ended} IS NULL",
@@ -53,9 +63,9 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
         f"WITH ranked AS (SELECT *, row_number() OVER ({last}) AS _tg_rank FROM {quote(changes)}),"
         f" ordered AS (SELECT *, lead({stamp}) OVER ({of_key}) AS _tg_behind FROM ranked WHERE _tg_rank = 1),"
         f" kept AS (SELECT * FROM ordered WHERE if({READ_UPTO} > 0,"
-        f" _tg_behind IS NULL OR _tg_behind > greatest({READ_UPTO}, {applied_ts}), {stamp} > {applied_ts})),"
-        f" spans AS (SELECT *, row_number() OVER ({of_key}) AS _tg_nth, lead({stamp}) OVER ({of_key}) AS _tg_next"
-        f" FROM kept){held}, compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{beside})"
+        f" _tg_behind IS NULL OR _tg_behind > greatest({READ_UPTO}, {applied_ts}), {stamp} > {applied_ts}))"
+        f"{again}, spans AS (SELECT *, row_number() OVER ({of_key}) AS _tg_nth, lead({stamp}) OVER ({of_key}) AS"
+        f" _tg_next FROM {one_each}){held}, compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{beside})"
         f" SELECT {selected} FROM compared LATERAL VIEW explode(if(_tg_nth = 1, array(true, false), array(false))) e"
         f" AS {_ENDS} WHERE {_ENDS} OR ({op} <> {tables.OP_DELETE} AND NOT _tg_same)"
     )
