@@ -147,7 +147,7 @@ def _current(
 def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> npt.NDArray[np.bool_]:
     """Whether a snapshot has read a row as the change before it in this phase left it."""
     stays = changes.numbers(tables.OP, spans.at) != tables.OP_DELETE
-    again = ~spans.first & stays & (changes.numbers(_READ_UPTO, spans.at) > 0)
+    again: npt.NDArray[np.bool_] = ~spans.first & stays & (changes.numbers(_READ_UPTO, spans.at) > 0)
     again[1:] &= stays[:-1]
     which = np.flatnonzero(again)
     if len(which):
