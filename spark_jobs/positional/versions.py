@@ -152,9 +152,7 @@ def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> n
     which = np.flatnonzero(again)
     if len(which):
         read, before = (changes.rows.take(pa.array(spans.at[at])) for at in (which, which - 1))
-        names = [name for name in layout.schema.names if name not in _OWN]
-        equal = [_equal(read.column(name), before.column(name)) for name in names]
-        again[which] = np.logical_and.reduce(equal)
+        again[which] = _alike(read, before, layout.schema.names)
     return again
 
 
@@ -171,11 +169,15 @@ def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArr
         return reads
     which = pa.array(np.flatnonzero(reads))
     silver, source = current.rows.take(which), changes.rows.take(pa.array(at)).take(which)
-    names = [name for name in current.rows.column_names if name not in _OWN]
-    equal = reduce(np.logical_and, (_equal(silver.column(name), source.column(name)) for name in names))
     same = np.zeros(len(at), np.bool_)
-    same[np.flatnonzero(reads)[equal]] = True
+    same[np.flatnonzero(reads)[_alike(silver, source, current.rows.column_names)]] = True
     return same
+
+
+def _alike(left: pa.Table, other: pa.Table, names: list[str]) -> npt.NDArray[np.bool_]:
+    """Per row: whether the source's values are the same."""
+    columns = (_equal(left.column(name), other.column(name)) for name in names if name not in _OWN)
+    return reduce(np.logical_and, columns)
 
 
 def _equal(left: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
