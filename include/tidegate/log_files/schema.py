@@ -21,15 +21,14 @@ import numpy.typing as npt
 
 from tidegate.binlog.format.table_map import parse_table_map, read_name
 from tidegate.binlog.index.event_index import EventIndex
-from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.rows.decode_plan import make_plan
+from tidegate.binlog.statements.ddl_events import statement_of
 from tidegate.binlog.statements.judged import query_at
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.text import statements
 from tidegate.errors import DDLError, SchemaMismatch, Terminal, UnsupportedValue, UsageError
 from tidegate.log_files.plans import LogPlans, ShownZeroDates, as_shown
 from tidegate.log_files.rows import Chosen
-from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 _ANY_DATABASE: Final = "?"  # where a script without USE puts its tables: they are any database's
@@ -77,19 +76,7 @@ class SchemaPlans(LogPlans):
             self._adopt(query.database)
             if query.unfinished:
                 continue
-            statement = DdlStatement(
-                sql=query.sql,
-                database=query.database,
-                sql_mode=query.sql_mode,
-                commit_ts=int(index.events[event, K.COMMIT_TS]),
-                file=index.segment.file,
-                pos=index.end_position(event),
-                timestamp_us=query.timestamp_us,
-                charset=query.charset,
-                server_version=index.format.server_version,
-                said=query.said,
-                legible=query.legible,
-            )
+            statement = statement_of(index, event, query)
             try:
                 self._history.replay(statement)
             except DDLError:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tidegate.binlog.format.events import EventType
+from tidegate.binlog.format.query import Query
 from tidegate.binlog.index.event_index import EventIndex, index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.statements.judged import is_dml, query_at
@@ -38,19 +39,24 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
             continue
         if query.unfinished or is_dml(query.sql):
             continue
-        yield DdlStatement(
-            sql=query.sql,
-            database=query.database,
-            sql_mode=query.sql_mode,
-            commit_ts=int(events[number, K.COMMIT_TS]),
-            file=index.segment.file,
-            pos=index.end_position(number),
-            timestamp_us=query.timestamp_us,
-            charset=query.charset,
-            server_version=index.format.server_version,
-            legible=query.legible,
-            said=query.said,
-        )
+        yield statement_of(index, number, query)
+
+
+def statement_of(index: EventIndex, number: int, query: Query) -> DdlStatement:
+    """The statement of an event, read by query_at."""
+    return DdlStatement(
+        sql=query.sql,
+        database=query.database,
+        sql_mode=query.sql_mode,
+        commit_ts=int(index.events[number, K.COMMIT_TS]),
+        file=index.segment.file,
+        pos=index.end_position(number),
+        timestamp_us=query.timestamp_us,
+        charset=query.charset,
+        server_version=index.format.server_version,
+        legible=query.legible,
+        said=query.said,
+    )
 
 
 def _unreadable(index: EventIndex, number: int) -> DdlStatement:
