@@ -78,6 +78,7 @@ class _Log:
     appending: Appending
     after_ts: int
     words: list[dict[str, object]]
+    is_ahead: bool = False  # of silver: a window that didn't reach silver has appended its changes
     lost: str = ""  # why changes of the window are missing
     refilled: set[Name] = field(default_factory=set)
 
@@ -165,7 +166,7 @@ def _begun_whole(app: Application, window: Window, entry: TableWindow) -> _Log:
     place = Physical(min(entry.physical).source, entry.database, entry.table)
     upto_ts = begins.lacks_upto
     if upto_ts is None:
-        return _Log(entry, appending, begins.after_ts, [])
+        return _Log(entry, appending, begins.after_ts, [], is_ahead=at is not None and in_silver < at)
     if at is None:
         return _Log(entry, appending, begins.after_ts, [told(BEGIN, place, upto_ts)])
     note = f"changes above {at} up to {upto_ts} aren't here: the table had no changelog then"
@@ -269,4 +270,6 @@ def _finish(app: Application, window: Window, plan: TablePlan, log: _Log) -> Non
         log.words.append(told(GAP, place, window.cut_ts, note=note))
     if log.words and log.after_ts < window.cut_ts:
         log.appending.add(as_rows(sorted(log.words, key=lambda row: (row["commit_ts"], row["source"]))))
-    log.appending.commit(window.cut_ts)
+    # Ahead of silver, and with no change after it: silver passes the changelog's end now, and the next
+    # window would take that for changes that nobody logged.
+    log.appending.commit(window.cut_ts, reaches=log.is_ahead and log.after_ts < window.cut_ts)

@@ -119,10 +119,12 @@ class Appending:
             self._files.append(changelog_file(self._lake, self._table, self._parts))
             self._parts, self.pending_bytes = [], 0
 
-    def commit(self, upto_ts: int) -> None:
-        """All that was added, or nothing. Raises Overtaken, LakeUnavailable, LakeRefused."""
+    def commit(self, upto_ts: int, *, reaches: bool = False) -> None:
+        """All that was added. reaches: the changelog's end becomes upto_ts even if nothing was added.
+        Raises Overtaken, LakeUnavailable, LakeRefused.
+        """
         self.write()
-        if not self._files:
+        if not self._files and not reaches:
             return
 
         def decide(state: TableState) -> Change:

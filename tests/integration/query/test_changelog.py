@@ -142,6 +142,32 @@ def test_every_change_is_there_once_in_commit_order_through_ddl_and_kills(
     assert changelogs.played(changes) == changelogs.silver_rows(road.lake, database, "t")
 
 
+@pytest.mark.timeout(600)
+def test_a_window_with_nothing_after_the_changelog_of_a_killed_one_leaves_no_gap(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The killed window has appended its changes. The next one ends later, and has no more of this table."""
+    database = fresh_database(mariadb)
+    road = logging(mariadb, database, tmp_path, "t")
+    run(road, database, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY)")
+    run(road, database, "INSERT INTO t VALUES (1)")
+    road.capture()
+    road.apply(spark)
+    run(road, database, "INSERT INTO t VALUES (2)")
+    road.capture()
+    killed(spark, road.file, "apply_after_changelog")
+    run(road, database, "INSERT INTO other VALUES (1)")
+    road.capture()
+    killed(spark, road.file, "apply_after_changelog")
+    road.apply(spark)
+    run(road, database, "INSERT INTO t VALUES (3)")
+    road.capture()
+    road.apply(spark)
+    rows = rows_of(road, database, "t")
+    assert [row["op"] for row in rows] == ["begin", "create", "insert", "insert", "insert"], rows[-1]["note"]
+    road.assert_equal()
+
+
 @pytest.mark.timeout(900)
 def test_what_a_changelog_lacks_is_a_row_of_its_own(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
