@@ -23,8 +23,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from benchmarks.micro_batch import Job, Workload, environment, pipeline_file  # noqa: E402
-from tidegate.lake import latency  # noqa: E402
 from tidegate.lake.bronze.table import Bronze  # noqa: E402
+from tidegate.lake.figures import latency  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402

@@ -26,8 +26,8 @@ if __name__ == "__main__":
 
 from benchmarks.micro_batch import Job, Workload, change, environment, pipeline_file  # noqa: E402
 from tidegate.lake.bronze.table import Bronze  # noqa: E402
+from tidegate.lake.figures.latency import Percentiles, written_since  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
-from tidegate.lake.latency import Percentiles, written_since  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402
 from tidegate.mysql.marker import MarkerWriter  # noqa: E402

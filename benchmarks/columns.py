@@ -36,7 +36,7 @@ from tidegate.delta.log import Change
 from tidegate.delta.table.actions import moved
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.phases import DdlPhase
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion

@@ -22,7 +22,7 @@ from deltalake import write_deltalake
 from benchmarks.cpu import peak_bytes
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import needed_rows
+from tidegate.lake.schema_history.schema_rows import needed_rows
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.replay.bounds import Bounds
 from tidegate.schema.replay.history import SchemaHistory

@@ -57,9 +57,9 @@ from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
-from tidegate.lake.format.upgrade import upgrade
-from tidegate.lake.lease_wishes import Wishes
-from tidegate.lake.usage import Meter, every_seconds
+from tidegate.lake.control.lake_upgrade import upgrade
+from tidegate.lake.figures.usage import Meter, every_seconds
+from tidegate.lake.jobs.lease_wishes import Wishes
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere

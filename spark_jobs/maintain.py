@@ -37,8 +37,8 @@ from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFiles
+from tidegate.lake.cuts.kept_cuts import needed
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.kept_cuts import needed
 from tidegate.table_names import splits
 from tidegate.text_layout import counted
 

@@ -4,7 +4,7 @@ In:  --pipeline FILE --table DB.T, perhaps --at CUT; an object store's keys in T
 Out: a new silver table beside the old one, as it was at the cut; with --swap in its place. Exit codes as apply's; 1
      also when bronze no longer reaches back to the table's beginning, or --compare finds a difference.
 
-The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild.py), with the
+The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild/rebuild_lake.py), with the
 schema history that is known by now. A question or stop in the pipeline file's `ddl` was answered
 long ago: it is applied.
 """
@@ -41,8 +41,8 @@ from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lease_wishes import wait_for_lease
-from tidegate.lake.rebuild import (
+from tidegate.lake.jobs.lease_wishes import wait_for_lease
+from tidegate.lake.rebuild.rebuild_lake import (
     SCRATCH,
     OnlyTables,
     RebuildLake,
@@ -52,9 +52,9 @@ from tidegate.lake.rebuild import (
     moment,
     physical_tables,
 )
-from tidegate.lake.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
-from tidegate.lake.silver import REBUILT
-from tidegate.lake.swap import mark_rebuilt, rebuilt_ts
+from tidegate.lake.rebuild.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
+from tidegate.lake.rebuild.swap import mark_rebuilt, rebuilt_ts
+from tidegate.lake.silver.folders import REBUILT
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.requests import events_of
 from tidegate.snapshot.progress.whole import not_again, whole_since

@@ -14,7 +14,7 @@ from spark_jobs.session.background import BackgroundSession
 from tidegate import limits, tables
 from tidegate.errors import HostLacks
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.rebuild import silver_version
+from tidegate.lake.rebuild.rebuild_lake import silver_version
 from tidegate.query.rows_apart import TableAt, rows_apart
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A rebuilt table is put in the place of the live one, under apply's lease.
 
-In:  a pipeline, its lake, a rebuilt table that says it is whole (lake/swap.py).
+In:  a pipeline, its lake, a rebuilt table that says it is whole (lake/rebuild/swap.py).
 Out: the live table with the rebuilt one's rows, by one commit; a row of control/cuts that names its version; where the
      rebuilt table is older than the cut, it catches up from bronze. The rebuilt table is gone.
 
@@ -27,12 +27,12 @@ from tidegate.delta.object_names import LOG
 from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
-from tidegate.lake.as_published import own_ts, said_of_all
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.from_bronze import all_versions
-from tidegate.lake.rebuild import check_captured
-from tidegate.lake.sizes import size_cells
-from tidegate.lake.swap import make_as, rebuilt_ts, swapped
+from tidegate.lake.rebuild.rebuild_lake import check_captured
+from tidegate.lake.rebuild.swap import make_as, rebuilt_ts, swapped
+from tidegate.lake.silver.as_published import own_ts, said_of_all
+from tidegate.lake.silver.sizes import size_cells
+from tidegate.lake.standing.from_bronze import all_versions
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX
 from tidegate.silver_names import silver_column
 from tidegate.standing.causes import Cause

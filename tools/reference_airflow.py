@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate import config
-from tidegate.lake.maintained import LastMaintain
+from tidegate.lake.figures.maintained import LastMaintain
 from tidegate.pipelines import plain
 from tidegate.pipelines.plain_keys import KEYS
 from tidegate.segments.prewrites import Prewrite

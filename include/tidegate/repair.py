@@ -18,9 +18,9 @@ from typing import Final
 from tidegate.config import Pipeline
 from tidegate.errors import VerifyError
 from tidegate.lake import control
+from tidegate.lake.figures.verified import VERIFIED_ORDER
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import take_lease
-from tidegate.lake.verified import VERIFIED_ORDER
+from tidegate.lake.jobs.leases import take_lease
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates

@@ -76,7 +76,7 @@ class ApproveOperator(HITLOperator):
         pipeline = pipelines.load(Path(self.pipeline_file))
         lake = pipelines.open_lake(pipeline, lake_connection)
         from tidegate.actions.desk import Desk
-        from tidegate.lake.audit import Author
+        from tidegate.lake.people.audit import Author
 
         desk = Desk(pipeline, lake, source_connection, Author(who, PLACE))
         if self.branches:
@@ -87,7 +87,7 @@ class ApproveOperator(HITLOperator):
 
     def _approve(self, desk: Desk) -> None:
         from tidegate.actions import holds
-        from tidegate.lake import held
+        from tidegate.lake.standing import held
 
         waiting = held.questions(desk.lake).get(self.table)
         if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
@@ -100,7 +100,8 @@ class ApproveOperator(HITLOperator):
 
     def _decide(self, desk: Desk, *, commit: bool) -> None:
         """Only the asked ones, without those decided meanwhile."""
-        from tidegate.lake import control, prewrites
+        from tidegate.lake import control
+        from tidegate.lake.bronze import prewrites
         from tidegate.tables.actions_table import Act
         from tidegate.tables.prewrites_table import PrewriteState
 
@@ -117,7 +118,8 @@ class ApproveOperator(HITLOperator):
 
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
     """A question for each waiting one of the tables; for every waiting one when none is named."""
-    from tidegate.lake import held, prewrites
+    from tidegate.lake.bronze import prewrites
+    from tidegate.lake.standing import held
     from tidegate.standing.causes import Cause
 
     pipeline = pipelines.load(Path(pipeline_file))
@@ -137,7 +139,7 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
 
 def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
     """Unanswered XA transactions with writes to a silver table; or those of a TiDB's source."""
-    from tidegate.lake import prewrites
+    from tidegate.lake.bronze import prewrites
     from tidegate.tables.prewrites_table import PrewriteState
 
     def wrote(prewrite: Prewrite) -> bool:

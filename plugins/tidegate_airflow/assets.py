@@ -17,7 +17,7 @@ from urllib.parse import quote
 from airflow.sdk import Asset, AssetWatcher
 
 from tidegate.config import Pipeline
-from tidegate.lake.complete_hours import ALL_TABLES
+from tidegate.lake.figures.complete_hours import ALL_TABLES
 from tidegate_airflow.alerts_trigger import AlertsTrigger
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
 from tidegate_airflow.cuts_trigger import CutsTrigger

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.lake.news import FollowedBronze
+from tidegate.lake.jobs.news import FollowedBronze
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 

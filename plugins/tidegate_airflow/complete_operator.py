@@ -20,7 +20,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidegate import pipelines
-from tidegate.lake.complete_hours import ALL_TABLES, hour_of, partition_key
+from tidegate.lake.figures.complete_hours import ALL_TABLES, hour_of, partition_key
 from tidegate.limits import COMPLETE_EVENTS_MAX, COMPLETE_HOURS_MAX
 from tidegate_airflow.assets import added_hours_asset, complete_asset, verified_asset
 from tidegate_airflow.connections import lake_connection
@@ -44,7 +44,7 @@ class CompleteOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Raises LakeUnavailable, LakeRefused; AirflowSkipException when there is nothing to add."""
-        from tidegate.lake.complete_hours import read_complete_hours, read_verified_hours
+        from tidegate.lake.figures.complete_hours import read_complete_hours, read_verified_hours
 
         pipeline = pipelines.load(Path(self.pipeline_file))
         lake = pipelines.open_lake(pipeline, lake_connection)

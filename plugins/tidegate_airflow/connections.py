@@ -14,7 +14,7 @@ from airflow.sdk.log import mask_secret
 
 from tidegate.connections import Connection, variable
 from tidegate.errors import ConfigError
-from tidegate.lake.storage import delta_options, store_keys
+from tidegate.lake.storage.storage_options import delta_options, store_keys
 
 if TYPE_CHECKING:
     from tidegate.mysql.connection import ConnectionInfo

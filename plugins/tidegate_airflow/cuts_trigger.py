@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.lake.new_cuts import NewCuts
+from tidegate.lake.jobs.new_cuts import NewCuts
 from tidegate.limits import PROGRESS_LOOK_SECONDS
 from tidegate_airflow.lake_trigger import LakeTrigger
 

@@ -37,7 +37,7 @@ class EraseOperator(BaseOperator):
         from tidegate.actions.desk import Desk
         from tidegate.actions.erase_order import carry_out
         from tidegate.erase.erasure import Order
-        from tidegate.lake.audit import Author
+        from tidegate.lake.people.audit import Author
 
         params = context["params"]
         mask_secret(params["where"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.lake.complete_hours import NewHours
+from tidegate.lake.figures.complete_hours import NewHours
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 

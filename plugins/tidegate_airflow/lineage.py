@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, OutputDataset
 
     from tidegate.config import Pipeline
-    from tidegate.lake.lineage import AppliedTables, WrittenTable
+    from tidegate.lake.cuts.lineage import AppliedTables, WrittenTable
     from tidegate.verify.report import Report
 
     Lineage: TypeAlias = OperatorLineage[Any, Any]
@@ -50,7 +50,7 @@ def is_on() -> bool:
 
 def cut_before(pipeline: Pipeline) -> int | None:
     """The newest cut, with which a run begins; None if lineage is off, or the lake can't be read."""
-    from tidegate.lake.status import cut_ts
+    from tidegate.lake.figures.status import cut_ts
 
     if is_on():
         with suppress(TidegateError, OSError):  # the run itself says what ails the lake
@@ -75,7 +75,7 @@ def of_capture(pipeline: Pipeline, source: str, size: int | None) -> Lineage:
     from openlineage.client.event_v2 import OutputDataset
     from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
 
-    from tidegate.lake.lineage import captured_tables
+    from tidegate.lake.cuts.lineage import captured_tables
     from tidegate.tables import SEGMENTS
 
     known, more = captured_tables(pipeline, pipelines.open_lake(pipeline, lake_connection), source)
@@ -97,7 +97,7 @@ def of_apply(pipeline: Pipeline, after_ts: int) -> Lineage:
     """Tables of silver changed since a cut. Raises LakeUnavailable, LakeRefused."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from tidegate.lake.lineage import applied_since
+    from tidegate.lake.cuts.lineage import applied_since
 
     applied = applied_since(pipeline, pipelines.open_lake(pipeline, lake_connection), after_ts)
     places = LineageDatasets(pipeline)

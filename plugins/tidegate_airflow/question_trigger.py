@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.lake.questions import NewQuestions
+from tidegate.lake.people.questions import NewQuestions
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 

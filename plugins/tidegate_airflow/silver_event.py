@@ -28,8 +28,8 @@ def silver_event(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: Fa
     sentence}. Raises LakeUnavailable, LakeRefused.
     """
     from tidegate.commit_ts import time_text
-    from tidegate.lake.held import held_tables
-    from tidegate.lake.status import cut_ts
+    from tidegate.lake.figures.status import cut_ts
+    from tidegate.lake.standing.held import held_tables
     from tidegate.standing.shown import line_of
     from tidegate.text_layout import counted
 

@@ -34,7 +34,7 @@ from tidegate import config, limits, tables
 from tidegate.computed_values import arrow_type
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
-from tidegate.lake.silver_tables import described, new_silver
+from tidegate.lake.silver.silver_tables import described, new_silver
 from tidegate.merge.kept import Kept, in_silver, left_out
 from tidegate.merge.past import PASTS, past_of
 from tidegate.merge.phases import DdlPhase, Phase, empties

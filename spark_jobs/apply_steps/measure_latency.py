@@ -19,7 +19,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.errors import TidegateError
-from tidegate.lake import latency
+from tidegate.lake.figures import latency
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
-from tidegate.lake.silver_tables import describe_silver
+from tidegate.lake.silver.silver_tables import describe_silver
 from tidegate.merge.phases import DdlPhase
 from tidegate.tables import silver_path
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand

@@ -14,7 +14,7 @@ from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.tables import silver_path
 

@@ -34,7 +34,7 @@ from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze.index import segments_or_damage
-from tidegate.lake.held import from_row
+from tidegate.lake.standing.held import from_row
 from tidegate.limits import CHANGELOG_FILE_BYTES, CHANGELOG_PENDING_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates

@@ -17,7 +17,7 @@ from typing import Final
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, Size
 from tidegate.delta.table.state import TableState
-from tidegate.lake.silver_tables import cluster_by, clustering_asked
+from tidegate.lake.silver.silver_tables import cluster_by, clustering_asked
 
 # In which Delta notes the columns that a file is in order of (ZCubeInfo).
 _ORDER_TAG: Final = "ZCUBE_ZORDER_BY"

@@ -13,7 +13,7 @@ from spark_jobs.maintenance import DONE, LEFT, Maintenance
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.control.upkeep import rewrite
-from tidegate.lake.kept_cuts import kept_rows
+from tidegate.lake.cuts.kept_cuts import kept_rows
 
 
 def forget_cuts(job: Maintenance) -> None:

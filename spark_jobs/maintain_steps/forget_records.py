@@ -26,13 +26,13 @@ from tidegate import tables
 from tidegate.changelog.share import still_counting
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
+from tidegate.lake.bronze.prewrites import begins_of, worth_keeping
 from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import drop_files, rewrite
-from tidegate.lake.held import from_row
-from tidegate.lake.prewrites import begins_of, worth_keeping
-from tidegate.lake.status import cut_ts
-from tidegate.lake.usage import summed
-from tidegate.lake.verified import VERIFIED_ORDER
+from tidegate.lake.figures.status import cut_ts
+from tidegate.lake.figures.usage import summed
+from tidegate.lake.figures.verified import VERIFIED_ORDER
+from tidegate.lake.standing.held import from_row
 from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
 from tidegate.tables.actions_table import ACTIONS
 from tidegate.tables.snapshot_tables import VERIFICATION

@@ -21,7 +21,7 @@ from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import compact, drop_files, rewrite
-from tidegate.lake.status import cut_ts
+from tidegate.lake.figures.status import cut_ts
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
 from tidegate.tables.form import Table
 from tidegate.tables.subscriptions_table import SUBSCRIPTIONS

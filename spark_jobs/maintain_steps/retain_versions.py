@@ -20,8 +20,8 @@ from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTabl
 from tidegate.delta.exchange import exchange
 from tidegate.delta.properties import set_properties
 from tidegate.lake.control.upkeep import commit_times
-from tidegate.lake.held import behind
-from tidegate.lake.sizes import size_cells
+from tidegate.lake.silver.sizes import size_cells
+from tidegate.lake.standing.held import behind
 from tidegate.limits import ANCHOR_HOURS
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.

@@ -16,7 +16,7 @@ from tidegate import tables
 from tidegate.delta.table.actions import clustering
 from tidegate.delta.table.arrow_types import sql_type
 from tidegate.delta.table.state import TableState
-from tidegate.lake.silver_tables import check_constraints, features_added, owners_columns
+from tidegate.lake.silver.silver_tables import check_constraints, features_added, owners_columns
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn, RenameSilverColumn, SilverAction, ValuesRewritten
 from tidegate.schema.model.types import canonical

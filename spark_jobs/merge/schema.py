@@ -31,7 +31,7 @@ from spark_jobs.window.shape.kept import apart
 from spark_jobs.window.shape.shapes import kept_of
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.lake.silver_tables import add_columns, columns_added, describe_silver, empty_silver, reshaped
+from tidegate.lake.silver.silver_tables import add_columns, columns_added, describe_silver, empty_silver, reshaped
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverShape

@@ -15,7 +15,7 @@ from tidegate.delta.table.actions import moved
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver_tables import empty_silver, has_shards
+from tidegate.lake.silver.silver_tables import empty_silver, has_shards
 from tidegate.limits import SHARD_DRIVER_ROWS_MAX
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion

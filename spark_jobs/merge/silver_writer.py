@@ -25,8 +25,8 @@ from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.table.state import TableState
-from tidegate.lake.schema_rows import table_rows
-from tidegate.lake.silver_tables import add_columns, create_silver
+from tidegate.lake.schema_history.schema_rows import table_rows
+from tidegate.lake.silver.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SOURCE_METADATA

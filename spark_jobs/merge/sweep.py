@@ -22,8 +22,8 @@ from tidegate import tables
 from tidegate.delta.table.state import TableState
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
-from tidegate.lake.as_published import own_ts
-from tidegate.lake.shards import of_no_shard
+from tidegate.lake.silver.as_published import own_ts
+from tidegate.lake.silver.shards import of_no_shard
 from tidegate.merge import silver_sql
 from tidegate.merge.past import past_of
 from tidegate.snapshot.progress.events import TableKey

@@ -16,7 +16,7 @@ from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver_tables import reshaped
+from tidegate.lake.silver.silver_tables import reshaped
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider

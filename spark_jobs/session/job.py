@@ -21,8 +21,8 @@ from tidegate.delta.leases.lease import Lease
 from tidegate.errors import ConfigError, Terminal, TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import take_lease
-from tidegate.lake.storage import delta_options
+from tidegate.lake.jobs.leases import take_lease
+from tidegate.lake.storage.storage_options import delta_options
 from tidegate.log_lines import known, of_error
 
 log = logging.getLogger(__name__)

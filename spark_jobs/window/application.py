@@ -18,7 +18,7 @@ from spark_jobs.window.histories import Histories
 from spark_jobs.window.positions import Positions
 from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
-from tidegate.lake.followed import FollowedSources
+from tidegate.lake.standing.followed import FollowedSources
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.standing import KnownEvents
 from tidegate.standing.standing import Standing

@@ -23,9 +23,9 @@ from tidegate.config import Pipeline
 from tidegate.delta.leases.lease import Lease
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.control import ControlTables
-from tidegate.lake.cuts import newest_published_at
+from tidegate.lake.cuts.published import newest_published_at
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import behind
+from tidegate.lake.standing.held import behind
 from tidegate.limits import AT_ONCE_TABLES_MIN, PROBE_GROUPS_BYTES_MAX
 from tidegate.upsert.keys.bounds import KnownGroups
 from tidegate.upsert.keys.hash import Seed

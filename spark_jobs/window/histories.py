@@ -14,8 +14,9 @@ from spark_jobs.window.handles import Handles
 from spark_jobs.window.names import Names
 from spark_jobs.window.positions import Positions
 from tidegate import tables
-from tidegate.lake import judgements, prewrites
-from tidegate.lake.schema_rows import needed_rows
+from tidegate.lake.bronze import prewrites
+from tidegate.lake.people import judgements
+from tidegate.lake.schema_history.schema_rows import needed_rows
 from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import TableVersion

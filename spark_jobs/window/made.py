@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spark_jobs.window.plan import NOTHING_PLANNED, TablePlan
 from spark_jobs.window.window import Accounted, PrewrittenSegment, StagedFile, Sweep, TableWindow, Window
-from tidegate.lake.latency import Percentiles
+from tidegate.lake.figures.latency import Percentiles
 from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.standing.standing import Standing
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand

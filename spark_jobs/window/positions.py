@@ -18,8 +18,8 @@ from tidegate import tables
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitOverwritten, Terminal
 from tidegate.lake import control
-from tidegate.lake.followed import FollowedSources, load
-from tidegate.lake.held import behind, last_states, to_row
+from tidegate.lake.standing.followed import FollowedSources, load
+from tidegate.lake.standing.held import behind, last_states, to_row
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 

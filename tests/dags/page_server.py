@@ -18,7 +18,7 @@ from fastapi import HTTPException, Request
 
 from tests.support.pipeline_views import CUT
 from tidegate.connections import from_text
-from tidegate.lake.schema_changes import SchemaChange
+from tidegate.lake.schema_history.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineFile, PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.version_changes import changes

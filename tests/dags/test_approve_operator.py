@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from tidegate.lake import control, held, prewrites
+from tidegate.lake import control
+from tidegate.lake.bronze import prewrites
+from tidegate.lake.figures.status import way_out
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import to_row
-from tidegate.lake.status import way_out
+from tidegate.lake.standing import held
+from tidegate.lake.standing.held import to_row
 from tidegate.segments.prewrites import Prewrite
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing

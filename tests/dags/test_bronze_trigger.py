@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.bronze import QuietBronze
-from tidegate.lake import news
+from tidegate.lake.jobs import news
 from tidegate.tables import SEGMENTS
 
 pytestmark = pytest.mark.airflow
@@ -170,7 +170,7 @@ def test_heartbeats_alone_fire_every_quiet_seconds_so_that_the_cut_of_a_quiet_so
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bronze, state, now = QuietBronze(tmp_path), AssetState(), [0.0]
-    monkeypatch.setattr("tidegate.lake.news.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tidegate.lake.jobs.news.time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def beat() -> None:
         bronze.land("main", (int(100 + 10 * now[0]),))

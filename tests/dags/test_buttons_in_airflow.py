@@ -19,9 +19,10 @@ from tests.dags.page_looks import look_at, resize, walk_by_keyboard
 from tests.dags.page_server import NO_SERVER
 from tests.support.event_log import Log
 from tidegate import tables
-from tidegate.lake import control, held
-from tidegate.lake.audit import actions
-from tidegate.lake.held import to_row
+from tidegate.lake import control
+from tidegate.lake.people.audit import actions
+from tidegate.lake.standing import held
+from tidegate.lake.standing.held import to_row
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State

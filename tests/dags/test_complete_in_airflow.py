@@ -22,10 +22,10 @@ from tests.support.servers import ROOT
 from tidegate import tables
 from tidegate.commit_ts import compose
 from tidegate.lake import control
-from tidegate.lake.complete_hours import partition_key
+from tidegate.lake.figures.complete_hours import partition_key
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import to_row
-from tidegate.lake.leases import take_lease
+from tidegate.lake.jobs.leases import take_lease
+from tidegate.lake.standing.held import to_row
 from tidegate.limits import HOUR_SECONDS
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.lake.complete_hours import hour_of
+from tidegate.lake.figures.complete_hours import hour_of
 from tidegate.limits import COMPLETE_HOURS_MAX
 from tidegate_airflow.complete_operator import ADDED, _added, missing_hours
 

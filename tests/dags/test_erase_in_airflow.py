@@ -23,7 +23,7 @@ from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
-from tidegate.lake import audit
+from tidegate.lake.people import audit
 from tidegate.local.server import Server
 from tidegate.tables.actions_table import ActionOutcome
 

@@ -20,8 +20,8 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from tidegate import pipelines, tables
 from tidegate.config import Pipeline
 from tidegate.lake import control
+from tidegate.lake.cuts.lineage import applied_since, captured_tables
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lineage import applied_since, captured_tables
 from tidegate.limits import LINEAGE_SHARDS_TABLES_MAX, LINEAGE_TABLES_MAX
 from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import Column, TableVersion
@@ -157,7 +157,7 @@ def test_an_event_of_capture_is_bounded(pipeline: Pipeline, lake: Lake, monkeypa
     lake.source(*(f"more_{number}" for number in range(LINEAGE_TABLES_MAX)))
     known, more = captured_tables(pipeline, lake.files, "main")
     assert (len(known), more) == (LINEAGE_TABLES_MAX, 14)
-    monkeypatch.setattr("tidegate.lake.lineage.LINEAGE_CHARACTERS_MAX", 2000)
+    monkeypatch.setattr("tidegate.lake.cuts.lineage.LINEAGE_CHARACTERS_MAX", 2000)
     known, more = captured_tables(pipeline, lake.files, "main")
     assert 0 < len(known) < 10
     assert len(known) + more == LINEAGE_TABLES_MAX + 14
@@ -224,7 +224,7 @@ def test_a_table_that_cant_be_read_is_named_without_more_and_one_that_waits_isnt
 
 
 def test_columns_are_named_while_there_is_room(pipeline: Pipeline, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.lake.lineage.LINEAGE_CHARACTERS_MAX", 1500)
+    monkeypatch.setattr("tidegate.lake.cuts.lineage.LINEAGE_CHARACTERS_MAX", 1500)
     applied = applied_since(pipeline, lake.files, 10)
     assert {table.name: len(table.columns) for table in applied.tables} == {"shop.all_orders": 0, "shop.customers": 2}
 

@@ -27,8 +27,10 @@ from tests.dags.page_server import served_by
 from tests.support.event_log import Log
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.lake import audit, control, held
-from tidegate.lake.audit import actions
+from tidegate.lake import control
+from tidegate.lake.people import audit
+from tidegate.lake.people.audit import actions
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
 from tidegate.snapshot.progress.requests import request, tell_tables, told

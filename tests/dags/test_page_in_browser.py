@@ -16,7 +16,7 @@ from tests.dags.page_server import served
 from tests.support.pipeline_views import NOW, source, view
 from tidegate.capture.source import Retention
 from tidegate.commit_ts import compose
-from tidegate.lake.maintained import LastMaintain, LeftStep, MaintainStep
+from tidegate.lake.figures.maintained import LastMaintain, LeftStep, MaintainStep
 from tidegate.pipelines import PipelineView
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tables.prewrites_table import PrewriteState

@@ -16,10 +16,10 @@ from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.cli.status import status_lines
 from tidegate.commit_ts import compose
-from tidegate.lake.maintained import LastMaintain, LeftStep, MaintainStep
-from tidegate.lake.schema_changes import SchemaChange
-from tidegate.lake.timeline import STEPS
-from tidegate.lake.verified import Verified
+from tidegate.lake.figures.maintained import LastMaintain, LeftStep, MaintainStep
+from tidegate.lake.figures.timeline import STEPS
+from tidegate.lake.figures.verified import Verified
+from tidegate.lake.schema_history.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.prewrites import Prewrite

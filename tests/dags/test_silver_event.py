@@ -12,7 +12,7 @@ import pytest
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import to_row
+from tidegate.lake.standing.held import to_row
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 

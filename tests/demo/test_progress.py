@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.demo.progress import DemoMoment, facts_line
 from tidegate.demo.run import covers
 from tidegate.demo.workload import Counters
-from tidegate.lake.status import SourceStatus, TableStatus
+from tidegate.lake.figures.status import SourceStatus, TableStatus
 from tidegate.position import MariadbGtidPosition
 from tidegate.tables import State
 

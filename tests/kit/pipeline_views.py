@@ -16,10 +16,10 @@ from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.capture.status_file import CaptureStatus
 from tidegate.commit_ts import compose
-from tidegate.lake.sizes import SilverSize
-from tidegate.lake.status import SourceStatus, TableStatus
-from tidegate.lake.timeline import STEPS, Timeline
-from tidegate.lake.verified import Verified
+from tidegate.lake.figures.status import SourceStatus, TableStatus
+from tidegate.lake.figures.timeline import STEPS, Timeline
+from tidegate.lake.figures.verified import Verified
+from tidegate.lake.silver.sizes import SilverSize
 from tidegate.pipelines import PipelineView
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress

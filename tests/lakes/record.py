@@ -42,10 +42,11 @@ from tests.support.plain_snapshot import PlainReader
 from tests.support.wave_log import baseline
 from tidegate import __version__, tables
 from tidegate.cli.main import app as command_line
-from tidegate.lake import control, status
+from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.figures import status
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
+from tidegate.lake.standing.held import TableState
 from tidegate.local.server import Server
 from tidegate.tables import State
 

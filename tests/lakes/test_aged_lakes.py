@@ -19,11 +19,13 @@ from tests.lakes.archive import Recorded, applied, files_in, recorded, said_by, 
 from tidegate import tables
 from tidegate.cli.main import app as command_line
 from tidegate.delta.log import Change
-from tidegate.lake import control, schema_rows, status
+from tidegate.lake import control
+from tidegate.lake.figures import status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format import migrations
 from tidegate.lake.format.migrations import Migration
 from tidegate.lake.format.version import format_of
+from tidegate.lake.schema_history import schema_rows
 
 CASES = recorded()
 AGED = [table for table in tables.ALL if table.path.startswith("control/") and table is not tables.FORMAT]

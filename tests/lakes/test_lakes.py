@@ -15,7 +15,8 @@ from tests.lakes.archive import Recorded, applied, files_in, recorded, said_by, 
 from tests.support.forks import exit_code
 from tidegate import tables
 from tidegate.cli.main import app as command_line
-from tidegate.lake import control, status
+from tidegate.lake import control
+from tidegate.lake.figures import status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.migrations import MIGRATIONS
 from tidegate.lake.format.version import format_of

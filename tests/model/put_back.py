@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from tests.model import asked
 from tests.model.world import Bounds, State, replaced
-from tidegate.lake.from_bronze import FromBronze
+from tidegate.lake.standing.from_bronze import FromBronze
 from tidegate.remedy import Needs
 from tidegate.standing import events as e
 from tidegate.standing import silver

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tests.model import asked, planning, publishing
 from tests.model.world import Bounds
-from tidegate.lake.from_bronze import FromBronze
+from tidegate.lake.standing.from_bronze import FromBronze
 from tidegate.merge.follow import LeftAt
 from tidegate.standing import events as e
 from tidegate.standing import step as rules

@@ -26,7 +26,7 @@ from tests.support.readers import _duckdb
 from tidegate.delta.log import Change
 from tidegate.delta.table.actions import moved
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.query import duck

@@ -15,7 +15,7 @@ import pytest
 
 from tests.kit.road import Road
 from tests.support.servers import ROOT, FreshDatabase
-from tidegate.lake.lease_wishes import wait_for_lease
+from tidegate.lake.jobs.lease_wishes import wait_for_lease
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

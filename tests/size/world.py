@@ -30,9 +30,9 @@ from tests.support.own_server import own_server
 from tests.support.servers import ROOT
 from tests.support.whole import Whole
 from tidegate.errors import CutNotYet
-from tidegate.lake.cuts import Cut, cut_at
+from tidegate.lake.cuts.published import Cut, cut_at
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states
+from tidegate.lake.standing.held import last_states
 from tidegate.snapshot.progress.requests import Told
 from tidegate.tables import CHUNKS, WATERMARK_DATABASE, State
 

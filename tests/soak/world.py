@@ -28,8 +28,8 @@ from tests.support.own_server import own_server
 from tests.support.whole import Whole
 from tidegate import config
 from tidegate.errors import HoldChangedError
-from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.standing.standing import Standing

@@ -185,7 +185,7 @@ def main() -> None:
     import tidegate.capture.run
     import tidegate.cli.capture
     import tidegate.cli.main
-    import tidegate.lake.storage  # noqa: F401
+    import tidegate.lake.storage.storage_options  # noqa: F401
 
     assert threading.active_count() == 1, "a fork would lose threads"
     signal.signal(signal.SIGUSR1, _arm)  # before the first fork: a child may be told at once

@@ -28,7 +28,7 @@ from tidegate import config, tables
 from tidegate.delta.table.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.upsert.files.file_layout import FileLayout

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from tests.soak.source import DATABASE
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import domain, protocol
-from tidegate.lake.storage import spark_uri
+from tidegate.lake.storage.storage_options import spark_uri
 from tidegate.local.server import Server
 
 SOFT: Final = "notes"  # of this one silver keeps deleted rows

@@ -27,8 +27,8 @@ from tests.together.people import TABLES as PEOPLES
 from tests.together.works import Work, Works
 from tidegate import config, tables
 from tidegate.errors import CommitOverwritten, HoldChangedError, VerifyError
-from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing import held
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.report import Outcome, Report
 from tidegate.verify.under_way import VerifyOptions

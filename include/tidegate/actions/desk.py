@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from tidegate.config import Pipeline
 from tidegate.connections import Connections
-from tidegate.lake.audit import Author, PersonAction, Result, recorded
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import check_own, pipeline_of
+from tidegate.lake.people.audit import Author, PersonAction, Result, recorded
+from tidegate.lake.standing.followed import check_own, pipeline_of
 from tidegate.tables.actions_table import Act
 
 

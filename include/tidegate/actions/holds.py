@@ -21,9 +21,11 @@ from tidegate.actions.desk import Desk
 from tidegate.commit_ts import time_text
 from tidegate.delta.table.state import TableState
 from tidegate.errors import HoldChangedError, UsageError
-from tidegate.lake import control, held, judgements
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import needed_rows, table_rows
+from tidegate.lake.people import judgements
+from tidegate.lake.schema_history.schema_rows import needed_rows, table_rows
+from tidegate.lake.standing import held
 from tidegate.mysql.connection import connect
 from tidegate.mysql.refresh import ColumnAnswers, StoppedAt, refreshed
 from tidegate.remedy import RECREATE

@@ -39,9 +39,9 @@ from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable, TidegateError
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze, check_writable
+from tidegate.lake.figures.usage import capture_meter
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import check_own, pipeline_of
-from tidegate.lake.usage import capture_meter
+from tidegate.lake.standing.followed import check_own, pipeline_of
 from tidegate.log_lines import known
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag

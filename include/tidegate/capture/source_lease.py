@@ -20,8 +20,8 @@ from typing import Self
 from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, LakeUnavailable, Overtaken, may_pass
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import take_lease
-from tidegate.lake.unfinished import why_no_lake
+from tidegate.lake.format.unfinished import why_no_lake
+from tidegate.lake.jobs.leases import take_lease
 
 log = logging.getLogger(__name__)
 

@@ -25,12 +25,12 @@ from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
 from tidegate.delta.leases.lease_entry import LeaseEntry
-from tidegate.lake import followed
-from tidegate.lake import status as lake_status
+from tidegate.lake.figures import status as lake_status
+from tidegate.lake.figures.status import SourceStatus, TableStatus
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import newest_sign
-from tidegate.lake.silver import rebuilt_tables
-from tidegate.lake.status import SourceStatus, TableStatus
+from tidegate.lake.jobs.leases import newest_sign
+from tidegate.lake.silver.folders import rebuilt_tables
+from tidegate.lake.standing import followed
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.position import Position
 from tidegate.remedy import PUT_BACK

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidegate.config import Pipeline
-from tidegate.lake.status import SourceStatus
+from tidegate.lake.figures.status import SourceStatus
 from tidegate.limits import PUMP_UNHEARD_SECONDS
 from tidegate.text_layout import age_text
 

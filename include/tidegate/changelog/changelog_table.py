@@ -17,9 +17,9 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import add
 from tidegate.delta.table.state import TableState
 from tidegate.errors import Overtaken
-from tidegate.lake.as_published import was_restored
 from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.as_published import was_restored
 from tidegate.limits import CHANGELOG_GROUP_BYTES
 from tidegate.table_names import Physical
 from tidegate.tables.form import Table, field

@@ -38,7 +38,7 @@ def accept(
     from tidegate.capture.value_log.folder import settled_folder
     from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
-    from tidegate.lake.leases import take_lease
+    from tidegate.lake.jobs.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
     from tidegate.mysql.reader import BinlogSource
     from tidegate.tables import EVERY_TABLE

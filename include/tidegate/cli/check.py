@@ -83,7 +83,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     already.
     """
     from tidegate.capture.unheard import unheard
-    from tidegate.lake.status import sources
+    from tidegate.lake.figures.status import sources
     from tidegate.mysql.examination import Line, SourceVerdict
 
     if not any(source.traits.pushes for source in pipeline.sources.values()):
@@ -98,7 +98,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
 def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any]:
     """Sources that this machine has captured, and an empty lake has nothing of."""
     from tidegate.capture.standing import lost_words
-    from tidegate.lake.status import source_status
+    from tidegate.lake.figures.status import source_status
     from tidegate.mysql.examination import Line, SourceVerdict
 
     lines = list[Line]()
@@ -127,7 +127,7 @@ def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
 def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     """Servers without the binlog file of capture's place. Nothing of a lake or a server without an answer."""
     from tidegate.capture.standing import source_standing
-    from tidegate.lake.status import source_status
+    from tidegate.lake.figures.status import source_status
     from tidegate.mysql.examination import Line, SourceVerdict
 
     ask, lines = pipelines.asking(pipeline, lake, from_environment), list[Line]()
@@ -148,7 +148,7 @@ def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
 
 def _renamed_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     """Tables whose columns the pipeline file calls otherwise than silver. Nothing of a lake without an answer."""
-    from tidegate.lake.changed_names import changed_names
+    from tidegate.lake.silver.changed_names import changed_names
     from tidegate.mysql.examination import Line, SourceVerdict
 
     with suppress(TidegateError):

@@ -61,7 +61,7 @@ def backup(
     from tidegate.copies.lost import lost_tables
     from tidegate.copies.prune import Prune
     from tidegate.copies.restore import manifest_of
-    from tidegate.lake.leases import take_lease
+    from tidegate.lake.jobs.leases import take_lease
 
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
@@ -130,7 +130,7 @@ def move(
     """Copy the lake while everything runs. Run it again once all jobs are stopped: it then moves the lake."""
     from tidegate.copies.move import check_target
     from tidegate.copies.move import move as move_lake
-    from tidegate.lake.leases import take_lease
+    from tidegate.lake.jobs.leases import take_lease
 
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
@@ -162,7 +162,7 @@ class _Leases(NamedTuple):
 @contextmanager
 def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[_Leases]:
     """Nobody else works on the lake. Raises LeaseHeld, which names who does."""
-    from tidegate.lake.leases import take_lease
+    from tidegate.lake.jobs.leases import take_lease
 
     with ExitStack() as held:
         leases = []
@@ -176,7 +176,7 @@ def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[_Leases]:
 def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str | None) -> LakeFiles:
     """Another folder; a relative one from where the command was started."""
     from tidegate.lake.files import LakeFiles
-    from tidegate.lake.storage import delta_options, lake_root, store_keys, store_of
+    from tidegate.lake.storage.storage_options import delta_options, lake_root, store_keys, store_of
 
     root = lake_root(path, Path.cwd())
     if conn_id is not None:

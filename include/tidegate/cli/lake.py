@@ -27,7 +27,7 @@ def open_desk(pipeline: str) -> Desk:
     """Where this process's user acts on the pipeline. Raises UsageError and ConfigError."""
     loaded, lake = open_lake(pipeline)
     from tidegate.actions.desk import Desk
-    from tidegate.lake.audit import Author
+    from tidegate.lake.people.audit import Author
 
     return Desk(loaded, lake, from_environment, Author.of_process())
 

@@ -42,7 +42,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="All tables, as JSON, for programs")] = False,
 ) -> None:
     """Compare silver with its published versions: which tables apply continues, and how. It changes nothing."""
-    from tidegate.lake.check import check_silver
+    from tidegate.lake.silver.check import check_silver
     from tidegate.snapshot.progress.standing import KnownEvents
     from tidegate.text_layout import counted
 
@@ -69,10 +69,10 @@ def upgrade(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the work, and do nothing")] = False,
 ) -> None:
     """Upgrade a lake's control tables to the format of this release."""
-    from tidegate.lake.followed import load as load_followed
-    from tidegate.lake.format import upgrade as lake_format
+    from tidegate.lake.control import lake_upgrade as lake_format
     from tidegate.lake.format.version import format_of
-    from tidegate.lake.leases import take_lease
+    from tidegate.lake.jobs.leases import take_lease
+    from tidegate.lake.standing.followed import load as load_followed
     from tidegate.text_layout import counted
 
     loaded, lake = open_lake(pipeline)

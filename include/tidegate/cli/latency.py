@@ -28,7 +28,7 @@ def latency(
 ) -> None:
     """Write markers at a source, and print the time until they are visible in silver."""
     from tidegate import tables
-    from tidegate.lake import latency as measured
+    from tidegate.lake.figures import latency as measured
     from tidegate.mysql.connection import connect
     from tidegate.mysql.marker import MarkerWriter
 

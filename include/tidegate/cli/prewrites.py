@@ -27,8 +27,8 @@ def prewrites(
     """List prepared transactions without an answer; decide about orphans with --commit or --rollback."""
     from tidegate.actions.parked import in_full, tables_of
     from tidegate.commit_ts import time_text
+    from tidegate.lake.bronze.prewrites import decided, of_pump, record, unsettled
     from tidegate.lake.control import ControlTables
-    from tidegate.lake.prewrites import decided, of_pump, record, unsettled
     from tidegate.tables.actions_table import Act
     from tidegate.tables.prewrites_table import PrewriteState
 

@@ -28,7 +28,7 @@ def rebuild(
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Rebuild one silver table from bronze alone, as a new table, or in the place of the live one."""
-    from tidegate.lake.rebuild import moment
+    from tidegate.lake.rebuild.rebuild_lake import moment
 
     if swap and at:
         raise UsageError("--swap takes the newest cut", where="command line", remedy="leave out --at")

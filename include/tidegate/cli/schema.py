@@ -34,8 +34,8 @@ def log(
 ) -> None:
     """List the versions of a table: when, where, which statement, what changed."""
     from tidegate.commit_ts import physical_ms
-    from tidegate.lake.schema_changes import with_effects
-    from tidegate.lake.schema_rows import table_rows
+    from tidegate.lake.schema_history.schema_changes import with_effects
+    from tidegate.lake.schema_history.schema_rows import table_rows
     from tidegate.table_names import splits
     from tidegate.text_layout import paragraph
 

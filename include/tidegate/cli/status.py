@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tidegate.capture.silence import Silence
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
-    from tidegate.lake.status import TableStatus
+    from tidegate.lake.figures.status import TableStatus
     from tidegate.snapshot.progress.events import TableProgress
 
 
@@ -53,10 +53,11 @@ def status(
 ) -> None:
     """Show the lag of a pipeline, and the tables that wait."""
     from tidegate.capture import status_file
-    from tidegate.lake import latency, prewrites
+    from tidegate.lake.bronze import prewrites
+    from tidegate.lake.figures import latency
+    from tidegate.lake.figures.maintained import last_maintain
+    from tidegate.lake.figures.timeline import timeline
     from tidegate.lake.format.version import format_of
-    from tidegate.lake.maintained import last_maintain
-    from tidegate.lake.timeline import timeline
 
     loaded, lake = open_lake(pipeline)
     statuses = status_file.read_all(loaded, state_dir or state_folder())

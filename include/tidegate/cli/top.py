@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.config import Pipeline
+    from tidegate.lake.figures.timeline import Timeline
     from tidegate.lake.files import LakeFiles
-    from tidegate.lake.timeline import Timeline
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _HOUR: Final = 3600.0
@@ -56,7 +56,7 @@ def screen(pipeline: Pipeline, lake: LakeFiles, rows: int, width: int) -> list[s
     the next time.
     """
     from tidegate.capture.health import health, why
-    from tidegate.lake.timeline import timeline
+    from tidegate.lake.figures.timeline import timeline
 
     now = time.time()
     at = time.strftime("%H:%M:%S UTC", time.gmtime(now))

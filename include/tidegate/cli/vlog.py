@@ -100,7 +100,7 @@ def _landed(place: str, source: str | None) -> int:
 
     An accepted loss is a segment of bronze alone.
     """
-    from tidegate.lake.status import source_status
+    from tidegate.lake.figures.status import source_status
 
     if Path(place).is_dir() or Path(place).suffix == ".vlog":
         return 0
@@ -150,7 +150,7 @@ def owed(
     """List the value logs, on any machine, with acknowledged commits that the lake may lack."""
     from tidegate.capture.owing import Owing
     from tidegate.lake.bronze.table import Bronze
-    from tidegate.lake.leases import take_lease
+    from tidegate.lake.jobs.leases import take_lease
 
     desk = open_desk(pipeline)
     loaded, lake = desk.pipeline, desk.lake

@@ -37,9 +37,9 @@ from tidegate.delta.table.state import no_files
 from tidegate.errors import LakeRefused, LakeUnavailable, Terminal, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.unfinished import FOLDER, FolderKind, Paper
 from tidegate.lake.format.version import BEGUN_ID
-from tidegate.lake.leases import LEASES
-from tidegate.lake.unfinished import FOLDER, FolderKind, Paper
+from tidegate.lake.jobs.leases import LEASES
 from tidegate.limits import (
     COPY_AT_ONCE_FILES_MAX,
     COPY_ATTEMPTS_MAX,

@@ -10,9 +10,9 @@ from collections.abc import Collection
 
 from tidegate.delta.object_names import LOG
 from tidegate.errors import Terminal
-from tidegate.lake.as_published import said_of_all
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states
+from tidegate.lake.silver.as_published import said_of_all
+from tidegate.lake.standing.held import last_states
 from tidegate.standing.silver import NO_SILVER
 from tidegate.table_names import splits
 from tidegate.tables import State, silver_path

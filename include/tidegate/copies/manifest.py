@@ -1,7 +1,7 @@
 """The tables of a copy: the version of each, and the marks by which it is known again.
 
 In:  copied tables.
-Out: CopyManifest, as JSON in the copy's paper (lake/unfinished.py).
+Out: CopyManifest, as JSON in the copy's paper (lake/format/unfinished.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A lake's move to another place: a copy under full work, then the later changes while all rests.
 
 In:  a lake, a folder for it, the leases of its pipeline.
-Out: the lake there; the old one stays as it is, and says where it went (lake/unfinished.py).
+Out: the lake there; the old one stays as it is, and says where it went (lake/format/unfinished.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidegate.copies.manifest import CopyManifest
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, NAME, FolderKind, Paper
+from tidegate.lake.format.unfinished import FOLDER, NAME, FolderKind, Paper
 from tidegate.limits import COPY_ATTEMPTS_MAX
 
 

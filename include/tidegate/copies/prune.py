@@ -27,7 +27,7 @@ from tidegate.delta.object_names import LAST_CHECKPOINT, LOG, checkpoints, commi
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, Paper
+from tidegate.lake.format.unfinished import FOLDER, Paper
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX, COPY_TABLES_MAX
 from tidegate.text_layout import counted
 

@@ -2,7 +2,7 @@
 
 In:  a backup, the pipeline's lake, empty; nobody works on it (leases).
 Out: the lake, as it was when the backup ended. Until all of it is there it says so
-     (lake/unfinished.py), and whoever takes it for a lake is refused; a killed restore is run
+     (lake/format/unfinished.py), and whoever takes it for a lake is refused; a killed restore is run
      again.
 """
 
@@ -22,7 +22,7 @@ from tidegate.errors import LakeRefused, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.migrations import newest_format
-from tidegate.lake.unfinished import FOLDER, NAME, FolderKind, Paper
+from tidegate.lake.format.unfinished import FOLDER, NAME, FolderKind, Paper
 from tidegate.limits import COPY_TABLES_MAX
 
 

@@ -20,7 +20,7 @@ from rich.table import Table
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.demo.workload import Counters
-from tidegate.lake import status
+from tidegate.lake.figures import status
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.automatic import seen, waiting
 from tidegate.snapshot.progress.events import TableProgress

@@ -27,7 +27,7 @@ from tidegate.erase.subject import Subject
 from tidegate.errors import UsageError
 from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import renamed_in
+from tidegate.lake.silver.silver_tables import renamed_in
 from tidegate.tables import CHUNKS, SEGMENTS
 from tidegate.tables.form import Table
 from tidegate.text_layout import counted

@@ -35,9 +35,9 @@ from tidegate.errors import UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.log import BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lease_wishes import wait_for_lease
-from tidegate.lake.rebuild import SCRATCH
-from tidegate.lake.silver import STAGING
+from tidegate.lake.jobs.lease_wishes import wait_for_lease
+from tidegate.lake.rebuild.rebuild_lake import SCRATCH
+from tidegate.lake.silver.folders import STAGING
 from tidegate.limits import VALUE_LOG_FILE_SECONDS, VALUE_LOG_GONE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion

@@ -18,10 +18,10 @@ from tidegate.config import Pipeline, near_table
 from tidegate.erase.subject import key_types
 from tidegate.errors import UsageError
 from tidegate.lake import control
-from tidegate.lake.cuts import cut_at
+from tidegate.lake.cuts.published import cut_at
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import known_tables, table_rows
-from tidegate.lake.silver import REBUILT, rebuilt_tables
+from tidegate.lake.schema_history.schema_rows import known_tables, table_rows
+from tidegate.lake.silver.folders import REBUILT, rebuilt_tables
 from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import VIEWS

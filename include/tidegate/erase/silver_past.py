@@ -24,10 +24,10 @@ from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.control.upkeep import rewrite as rewrite_rows
+from tidegate.lake.cuts.kept_cuts import kept_rows, needed
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import behind
-from tidegate.lake.kept_cuts import kept_rows, needed
-from tidegate.lake.sizes import size_cells
+from tidegate.lake.silver.sizes import size_cells
+from tidegate.lake.standing.held import behind
 from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import rewrite
 

@@ -24,7 +24,7 @@ from tidegate.delta.stores.store import REFUSED, LogStore, log_store, make_folde
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import check_format, tell_older
-from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
+from tidegate.lake.storage.storage_options import lake_root, spark_options, spark_uri, store_of
 from tidegate.tables.format_table import FORMAT
 
 _LISTED_TIMES_MAX = 3
@@ -221,7 +221,7 @@ def refused_of(error: LakeUnavailable) -> LakeUnavailable | LakeRefused:
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:
     if store_of(root) == "local":
         return pafs.LocalFileSystem()
-    from tidegate.lake.store_files import StoreFiles  # its client is heavy, and a disk needs none
+    from tidegate.lake.storage.store_files import StoreFiles  # its client is heavy, and a disk needs none
 
     host = urlsplit(root)
     return pafs.PyFileSystem(StoreFiles(f"{host.scheme}://{host.netloc}", options))

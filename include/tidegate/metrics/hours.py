@@ -20,7 +20,7 @@ from tidegate.tables import State
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding
-    from tidegate.lake.status import TableStatus
+    from tidegate.lake.figures.status import TableStatus
     from tidegate.pipelines import PipelineView
 
 # The name of all tables together, as the label of a figure.

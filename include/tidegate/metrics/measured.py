@@ -14,7 +14,7 @@ from tidegate.capture.chaser import ChaserState
 from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LeasedWork
 from tidegate.commit_ts import physical_ms
-from tidegate.lake.verified import VerifiedTogether
+from tidegate.lake.figures.verified import VerifiedTogether
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.hours import overdue
 from tidegate.snapshot.progress.events import SnapshotState
@@ -25,7 +25,7 @@ from tidegate.verify.report import Outcome
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
-    from tidegate.lake.verified import Verified
+    from tidegate.lake.figures.verified import Verified
     from tidegate.metrics.disks import Disk
     from tidegate.pipelines import PipelineView
     from tidegate.snapshot.progress.events import TableProgress

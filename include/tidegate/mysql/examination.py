@@ -22,9 +22,9 @@ import pymysql
 from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMode, Start, near_table
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
+from tidegate.lake.figures.status import captured_server
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import check_own, pipeline_of
-from tidegate.lake.status import captured_server
+from tidegate.lake.standing.followed import check_own, pipeline_of
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.catalog import asked_by, names_there

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from tidegate.config import Flavour, MysqlSource, Pipeline
 from tidegate.errors import SourceRefused
+from tidegate.lake.figures.status import captured_server
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import captured_server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.recorded import recorded_start

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.errors import SourceUnavailable
-from tidegate.lake.captured_places import Visible
+from tidegate.lake.bronze.captured_places import Visible
 from tidegate.limits import VERIFY_VIEW_ATTEMPTS_MAX
 from tidegate.mysql.server_facts import current_position
 from tidegate.position import MysqlGtidSet

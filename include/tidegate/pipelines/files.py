@@ -18,7 +18,7 @@ from tidegate import config
 from tidegate.config import AnySource, Pipeline
 from tidegate.errors import ConfigError, UsageError
 from tidegate.home import PIPELINES_ENV, home, pipelines_folder
-from tidegate.lake.storage import lake_root
+from tidegate.lake.storage.storage_options import lake_root
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
-from tidegate.lake.storage import delta_options, store_keys
+from tidegate.lake.storage.storage_options import delta_options, store_keys
 from tidegate.pipelines.files import find, load
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def open_cut(name: str, at: str | int | None = None, connections: Connections = 
     at: a commit_ts, or a time in ISO 8601 (UTC when it has no offset): the newest cut up to then; None: the newest.
     Raises UsageError, ConfigError, CutNotYet, CutForgotten.
     """
-    from tidegate.lake.cuts import instant
+    from tidegate.lake.cuts.published import instant
     from tidegate.query.pinned import PinnedCut
 
     pipeline = load(find(name))
@@ -73,7 +73,7 @@ def subscribe(
     ConfigError.
     """
     from tidegate.changelog.reading import ChangePlace
-    from tidegate.lake.cuts import instant
+    from tidegate.lake.cuts.published import instant
     from tidegate.query.subscription import Options, Subscription
 
     after = None if since is None else ChangePlace.behind(instant(str(since)))
@@ -94,7 +94,7 @@ def source_info(
     if lake is None or not info.others:
         return info
 
-    from tidegate.lake.status import captured_server
+    from tidegate.lake.figures.status import captured_server
     from tidegate.mysql.hosts import captured_host
 
     return captured_host(info, captured_server(lake, source))

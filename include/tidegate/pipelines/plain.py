@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.capture.health import health, slowest
 from tidegate.commit_ts import time_text
-from tidegate.lake.verified import VerifiedTogether
+from tidegate.lake.figures.verified import VerifiedTogether
 from tidegate.snapshot.progress.forecast import forecast, seconds_left
 
 if TYPE_CHECKING:
-    from tidegate.lake.schema_changes import SchemaChange
-    from tidegate.lake.timeline import Timeline
+    from tidegate.lake.figures.timeline import Timeline
+    from tidegate.lake.schema_history.schema_changes import SchemaChange
     from tidegate.pipelines.watching import PipelineView
     from tidegate.snapshot.progress.events import TableProgress
 

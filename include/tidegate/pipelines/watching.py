@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.config import Pipeline
     from tidegate.connections import Connections
-    from tidegate.lake.audit import Recorded
     from tidegate.lake.bronze.first_commits import FirstCommits
+    from tidegate.lake.figures.maintained import LastMaintain
+    from tidegate.lake.figures.timeline import Timeline
+    from tidegate.lake.figures.verified import Verified
     from tidegate.lake.files import LakeFiles
-    from tidegate.lake.maintained import LastMaintain
-    from tidegate.lake.schema_changes import SchemaChange
-    from tidegate.lake.timeline import Timeline
-    from tidegate.lake.verified import Verified
+    from tidegate.lake.people.audit import Recorded
+    from tidegate.lake.schema_history.schema_changes import SchemaChange
     from tidegate.segments.prewrites import Prewrite
     from tidegate.snapshot.progress.events import TableProgress
     from tidegate.snapshot.progress.shown import ShownSnapshots
@@ -122,7 +122,7 @@ def look(
 
     Raises LakeUnavailable, OSError.
     """
-    from tidegate.lake.verified import verified
+    from tidegate.lake.figures.verified import verified
     from tidegate.snapshot.progress.shown import ShownSnapshots, under_way_and_failed
 
     snapshots = snapshots or ShownSnapshots(lake)
@@ -142,7 +142,7 @@ def look(
 
 def recent(pipeline: Pipeline, lake: LakeFiles) -> tuple[tuple[str, SchemaChange], ...]:
     """PipelineView.changes. Raises LakeUnavailable."""
-    from tidegate.lake.schema_changes import recent_changes
+    from tidegate.lake.schema_history.schema_changes import recent_changes
 
     def logical(pair: tuple[str, str]) -> str:
         return pipeline.tables.logical(*pair).name if pipeline.tables.keeps(*pair) else ""
@@ -197,7 +197,7 @@ class PipelineReader:
         Only a few of many shards: they change alike.
         """
         from tidegate.lake import control
-        from tidegate.lake.schema_changes import schema_changes
+        from tidegate.lake.schema_history.schema_changes import schema_changes
         from tidegate.mysql.start.recorded import newest_statuses
         from tidegate.table_names import Physical
         from tidegate.tables import SCHEMA_HISTORY
@@ -221,13 +221,13 @@ class PipelineReader:
         return self._of_table(SCHEMA_HISTORY, partial(recent, self.pipeline), ())
 
     def _waiting(self) -> tuple[Prewrite, ...]:
-        from tidegate.lake import prewrites
+        from tidegate.lake.bronze import prewrites
         from tidegate.tables.prewrites_table import PREWRITES
 
         return self._of_table(PREWRITES, prewrites.waiting, ())
 
     def _last_maintain(self) -> LastMaintain | None:
-        from tidegate.lake.maintained import last_maintain
+        from tidegate.lake.figures.maintained import last_maintain
         from tidegate.tables import MAINTENANCE
 
         return self._of_table(MAINTENANCE, last_maintain, None)
@@ -244,14 +244,14 @@ class PipelineReader:
 
     def standing_of(self, name: str) -> Standing | None:
         """A logical table's; None for one without a row. Raises LakeUnavailable, LakeRefused."""
-        from tidegate.lake.held import state_of
+        from tidegate.lake.standing.held import state_of
 
         with self._lock:
             return state_of(self._open(), name)
 
     def actions_on(self, name: str) -> list[Recorded]:
         """The actions of people on a logical table, the newest first; [] if they can't be read."""
-        from tidegate.lake.audit import actions
+        from tidegate.lake.people.audit import actions
 
         with self._lock, suppress(TidegateError, OSError):
             return [known for known in actions(self._open()) if name in known.action.tables]
@@ -310,7 +310,7 @@ class PipelineReader:
 
     def _history(self, span: str, now: float) -> Timeline | None:
         """A longer range is read less often: it changes less."""
-        from tidegate.lake.timeline import STEPS, timeline
+        from tidegate.lake.figures.timeline import STEPS, timeline
 
         read_at, known = self._histories.get(span, (0.0, None))
         if known is None or now - read_at > max(PAGE_LOOK_SECONDS, RANGES[span] / STEPS / 4):

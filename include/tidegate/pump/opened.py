@@ -16,9 +16,9 @@ from tidegate.capture.progress import CaptureProgress, CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, TidbSource
 from tidegate.errors import TidegateError
-from tidegate.lake import followed
+from tidegate.lake.figures.status import captured_cluster
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import captured_cluster
+from tidegate.lake.standing import followed
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import cluster_of, etcd_of

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate.config import Orphans
+from tidegate.lake.bronze.prewrites import PUMPS_ID, by_policy, of_pump, record, unsettled
 from tidegate.lake.control import ControlTables, application_version
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.prewrites import PUMPS_ID, by_policy, of_pump, record, unsettled
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tables.prewrites_table import PREWRITES, PrewriteState

@@ -1,6 +1,6 @@
 """Read silver: all tables at one cut.
 
-In:  a lake, a published cut (lake/cuts.py).
+In:  a lake, a published cut (lake/cuts/published.py).
 Out: DuckDB with a view of each table, Polars frames and Spark DataFrames at the same versions
      (pinned.py); whether a cut's files are still there (readable.py). Nothing is written.
 

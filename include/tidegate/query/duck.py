@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tidegate.errors import HostLacks
-from tidegate.lake.storage import delta_options, store_of
+from tidegate.lake.storage.storage_options import delta_options, store_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tidegate.commit_ts import time_text
 from tidegate.errors import CutForgotten, DeltaUnsupported, LakeRefused, QueryRefused, Terminal
-from tidegate.lake.cuts import Cut, CutTable, cut_at
+from tidegate.lake.cuts.published import Cut, CutTable, cut_at
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.storage import store_of
+from tidegate.lake.storage.storage_options import store_of
 from tidegate.limits import QUERY_MEMORY_BYTES
 from tidegate.query import duck
 from tidegate.query.readable import check_readable

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from tidegate.commit_ts import time_text
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CutForgotten, QueryRefused
-from tidegate.lake.cuts import Cut, CutTable, cut_at, known_cuts
+from tidegate.lake.cuts.published import Cut, CutTable, cut_at, known_cuts
 from tidegate.lake.files import LakeFiles
 
 

@@ -28,8 +28,8 @@ from tidegate.changelog.reading import ChangePlace, changes_after, place_of
 from tidegate.errors import ChangesMissing, QueryRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
+from tidegate.lake.figures.status import cut_ts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import cut_ts
 from tidegate.limits import QUERY_MEMORY_BYTES, TAIL_POLL_SECONDS
 from tidegate.query import duck
 from tidegate.table_names import splits

@@ -24,10 +24,10 @@ from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline, Snapshot, SnapshotMode, named_tables
 from tidegate.errors import TidegateError, UsageError
 from tidegate.lake import control
+from tidegate.lake.figures.status import cut_ts, source_status
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import held_tables
-from tidegate.lake.leases import take_lease
-from tidegate.lake.status import cut_ts, source_status
+from tidegate.lake.jobs.leases import take_lease
+from tidegate.lake.standing.held import held_tables
 from tidegate.limits import (
     REPORT_SECONDS,
     SNAPSHOT_CHUNK_BYTES_MIN,

@@ -5,5 +5,5 @@ Out: step(): the new Standing, and whether others lack rows by it. shown: the se
 
 The room is pure: it knows neither the lake nor Spark. causes.py says what ends each cause, step.py has one rule per
 event; `make model` runs these very rules. spark_jobs/window/standing/standings.py asks them and is the one writer of
-control/table_states beside a person's release (lake/held.py).
+control/table_states beside a person's release (lake/standing/held.py).
 """

@@ -23,7 +23,7 @@ from typing import Final
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
-from tidegate.lake.cuts import Cut
+from tidegate.lake.cuts.published import Cut
 from tidegate.limits import VERIFY_CUT_SECONDS, VERIFY_GROUP_ROWS, VERIFY_GROUP_TABLES, VERIFY_ROUND_ROWS
 from tidegate.table_names import Physical, splits
 from tidegate.tables import State

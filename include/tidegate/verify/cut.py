@@ -16,12 +16,12 @@ from tidegate.commit_ts import time_text
 from tidegate.delta.table.actions import made_by_us
 from tidegate.delta.table.arrow_types import type_changes
 from tidegate.errors import CutNotYet, VerifyError
-from tidegate.lake.captured_places import CapturedPlaces
-from tidegate.lake.cuts import Cut, cut_at
+from tidegate.lake.bronze.captured_places import CapturedPlaces
+from tidegate.lake.cuts.published import Cut, cut_at
+from tidegate.lake.figures.status import cut_ts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import table_rows
-from tidegate.lake.silver_tables import renamed_columns
-from tidegate.lake.status import cut_ts
+from tidegate.lake.schema_history.schema_rows import table_rows
+from tidegate.lake.silver.silver_tables import renamed_columns
 from tidegate.limits import VERIFY_POLL_SECONDS, VERIFY_TOLD_SECONDS
 from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion

@@ -19,7 +19,7 @@ from tidegate.errors import TidegateError
 from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import table_rows
+from tidegate.lake.schema_history.schema_rows import table_rows
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.renamed import Names, under_names
 from tidegate.segment_kinds import changes_of

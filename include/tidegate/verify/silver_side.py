@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 
 from tidegate import tables
 from tidegate.errors import DeltaUnsupported, LakeRefused, SilverReadError, VerifyError
-from tidegate.lake.shards import ShardCells
+from tidegate.lake.silver.shards import ShardCells
 from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan

@@ -22,7 +22,7 @@ from tidegate.conditions.matching import check_literals
 from tidegate.conditions.model import leaves
 from tidegate.config import OWN_DATABASES, KeptColumns
 from tidegate.errors import SourceRefused, SourceUnavailable, VerifyError
-from tidegate.lake.captured_places import Visible
+from tidegate.lake.bronze.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.catalog import BASE_TABLES, NAMES, names_of, names_there, rows_of
 from tidegate.mysql.condition import ConditionSql

@@ -12,7 +12,7 @@ from typing import Final
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.shards import of_no_shard
+from tidegate.lake.silver.shards import of_no_shard
 from tidegate.verify.report import Outcome, TableResult
 from tidegate.verify.silver_side import Silver, SilverSide
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from tidegate.commit_ts import time_text
 from tidegate.config import KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
-from tidegate.lake.captured_places import Visible
+from tidegate.lake.bronze.captured_places import Visible
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected, seen_at
 from tidegate.verify.source_side import SESSION, SourceSide

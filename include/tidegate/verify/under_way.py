@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from tidegate.config import Verify
 from tidegate.errors import TidegateError
-from tidegate.lake.captured_places import Visible
+from tidegate.lake.bronze.captured_places import Visible
 from tidegate.limits import (
     VERIFY_CHUNK_ROWS_DEFAULT,
     VERIFY_MEMORY_BYTES_DEFAULT,

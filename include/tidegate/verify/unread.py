@@ -13,7 +13,7 @@ from typing import Final
 
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import needed_rows
+from tidegate.lake.schema_history.schema_rows import needed_rows
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.table_names import Physical

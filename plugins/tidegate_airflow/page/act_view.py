@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.actions.offers import Offer
-    from tidegate.lake.audit import Recorded
-    from tidegate.lake.schema_changes import SchemaChange
+    from tidegate.lake.people.audit import Recorded
+    from tidegate.lake.schema_history.schema_changes import SchemaChange
     from tidegate.standing.standing import Standing
 
 _SHOWN: Final = 20

@@ -189,7 +189,7 @@ def _offers(reader: PipelineReader, name: str) -> tuple[list[Offer], Standing | 
 
 def _desk(pipeline: Pipeline, user: Any, token: str) -> Desk:
     from tidegate.actions.desk import Desk
-    from tidegate.lake.audit import Author
+    from tidegate.lake.people.audit import Author
 
     lake = pipelines.open_lake(pipeline, lake_connection)
     return Desk(pipeline, lake, source_connection, Author(user.get_name(), PLACE), token)

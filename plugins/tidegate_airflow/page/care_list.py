@@ -18,7 +18,7 @@ from tidegate.text_layout import age_text, counted, size_text
 from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
-    from tidegate.lake.maintained import LastMaintain, MaintainStep
+    from tidegate.lake.figures.maintained import LastMaintain, MaintainStep
     from tidegate.pipelines import PipelineView
     from tidegate.segments.prewrites import Prewrite
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tidegate.capture.health import health
 from tidegate.capture.purging import UNREAD
 from tidegate.commit_ts import time_text
-from tidegate.lake.verified import VerifiedTogether
+from tidegate.lake.figures.verified import VerifiedTogether
 from tidegate.limits import PURGE_SOON_SECONDS
 from tidegate.tables import State
 from tidegate.text_layout import age_text, rate_text
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.capture.standing import CaptureStanding
-    from tidegate.lake.status import TableStatus
+    from tidegate.lake.figures.status import TableStatus
     from tidegate.pipelines import PipelineView
 
 

@@ -32,7 +32,7 @@ from tidegate_airflow.page.tables_list import TablesAsked, table_page, tables_li
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
-    from tidegate.lake.timeline import Timeline
+    from tidegate.lake.figures.timeline import Timeline
     from tidegate.pipelines import PipelineView
 
 

@@ -18,8 +18,8 @@ from tidegate_airflow.page.tables_list import WORDS, rows_text, size_texts, veri
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidegate.lake.schema_changes import SchemaChange
-    from tidegate.lake.status import TableStatus
+    from tidegate.lake.figures.status import TableStatus
+    from tidegate.lake.schema_history.schema_changes import SchemaChange
     from tidegate.pipelines import PipelineView
 
 _SHOWN: Final = 50

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.capture.standing import CaptureStanding
-    from tidegate.lake.status import TableStatus
-    from tidegate.lake.verified import Verified
+    from tidegate.lake.figures.status import TableStatus
+    from tidegate.lake.figures.verified import Verified
     from tidegate.pipelines import PipelineView
 
 PAGE_ROWS: Final = 100

@@ -15,7 +15,7 @@ from typing import Final
 from spark_jobs.window.application import Application
 from tidegate.errors import ConfigError, StreamCorrupt
 from tidegate.lake.bronze.lookback import naming
-from tidegate.lake.schema_rows import needed_rows
+from tidegate.lake.schema_history.schema_rows import needed_rows
 from tidegate.tables import SegmentFlag
 
 _FOREVER: Final = (1 << 63) - 1

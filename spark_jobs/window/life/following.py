@@ -29,8 +29,8 @@ from tidegate.config import Policy
 from tidegate.errors import Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, FollowedChange, Selection, check_own, rows_of
-from tidegate.lake.schema_rows import needed_rows
+from tidegate.lake.schema_history.schema_rows import needed_rows
+from tidegate.lake.standing.followed import CATCHING_UP, FOLLOWED, FollowedChange, Selection, check_own, rows_of
 from tidegate.merge import follow as rules
 from tidegate.merge.follow import LeftAt
 from tidegate.remedy import Needs

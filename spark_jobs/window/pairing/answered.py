@@ -17,7 +17,7 @@ from spark_jobs.window.standing.standings import note
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.failpoint import failpoint
-from tidegate.lake import prewrites as recorded
+from tidegate.lake.bronze import prewrites as recorded
 from tidegate.lake.bronze.index import read_segments
 from tidegate.segment_kinds import prewrites_of
 from tidegate.segments.answers import Answers

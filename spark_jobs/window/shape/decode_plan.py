@@ -21,8 +21,8 @@ from tidegate import tables
 from tidegate.conditions.model import Condition
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import ended
-from tidegate.lake.silver import STAGING
+from tidegate.lake.schema_history.schema_rows import ended
+from tidegate.lake.silver.folders import STAGING
 from tidegate.masks import Mask
 from tidegate.merge.computed import fits
 from tidegate.merge.kept import decode_masks, in_silver, left_out, unasked

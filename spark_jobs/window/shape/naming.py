@@ -14,7 +14,7 @@ from typing import Final
 from spark_jobs.window.shape.silver_types import made_anew
 from tidegate.delta.table.state import TableState
 from tidegate.errors import RuleChanged
-from tidegate.lake.silver_tables import renamed_in
+from tidegate.lake.silver.silver_tables import renamed_in
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.renamed import Names

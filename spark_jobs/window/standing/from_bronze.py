@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 
 from spark_jobs.window.application import Application
-from tidegate.lake.from_bronze import FromBronze, all_versions, keeps_rows
+from tidegate.lake.standing.from_bronze import FromBronze, all_versions, keeps_rows
 from tidegate.table_names import Physical
 
 

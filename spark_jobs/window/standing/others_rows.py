@@ -21,8 +21,8 @@ from typing import Final
 from spark_jobs.window.application import Application
 from tidegate import tables
 from tidegate.errors import TidegateError
-from tidegate.lake.audit import Author, PersonAction, observed
-from tidegate.lake.others_changes import ForeignCommit, changes_by_others
+from tidegate.lake.people.audit import Author, PersonAction, observed
+from tidegate.lake.silver.others_changes import ForeignCommit, changes_by_others
 from tidegate.limits import OTHERS_SAID_TABLES_MAX
 from tidegate.standing.silver import Said, Shown
 from tidegate.tables.actions_table import Act

@@ -17,7 +17,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
-from tidegate.lake.silver_tables import has_shards
+from tidegate.lake.silver.silver_tables import has_shards
 from tidegate.remedy import Needs
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import VersionStatus

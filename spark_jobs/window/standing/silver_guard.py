@@ -8,7 +8,7 @@ Out: tables catching up from the position proved by silver's own transaction, or
 Where a table is asked, and the cost:
 - all going on or waiting for rows, when an apply starts: one listing after the published version,
   on a disk two looks, and no more for an untouched table; in S3 and GCS dozens of them share a
-  listing (lake/quiet_tables.py). Those that differ are recorded before the first
+  listing (lake/silver/quiet_tables.py). Those that differ are recorded before the first
   window, in control/table_states and in a row of control/cuts with the log as it is now: the next
   cut then tells the truth.
 - a released one, as soon as it is met.
@@ -39,10 +39,10 @@ from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.table.state import TableState
 from tidegate.errors import PastUnlike, SilverForeign, SilverUnlike, Terminal
-from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
-from tidegate.lake.from_bronze import FromBronze
-from tidegate.lake.quiet_tables import quiet_tables
-from tidegate.lake.sizes import size_cells
+from tidegate.lake.silver.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
+from tidegate.lake.silver.quiet_tables import quiet_tables
+from tidegate.lake.silver.sizes import size_cells
+from tidegate.lake.standing.from_bronze import FromBronze
 from tidegate.limits import SILVER_LISTED_TABLES
 from tidegate.remedy import REFILL, Needs
 from tidegate.standing.causes import cause_of

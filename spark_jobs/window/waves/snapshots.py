@@ -29,7 +29,7 @@ from spark_jobs.window.waves.told import answer, as_refused, told_of
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.failpoint import failpoint
-from tidegate.lake.rebuild import OnlyTables
+from tidegate.lake.rebuild.rebuild_lake import OnlyTables
 from tidegate.remedy import Needs
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus

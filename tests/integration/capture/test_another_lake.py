@@ -15,7 +15,7 @@ from tidegate.cli.check import lost_lines
 from tidegate.errors import LakeLost
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states
+from tidegate.lake.standing.held import last_states
 from tidegate.local.server import Server
 from tidegate.mysql.examination import SourceVerdict
 from tidegate.tables import SCHEMA_HISTORY

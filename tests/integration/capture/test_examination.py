@@ -25,7 +25,7 @@ from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.control.rows import append
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import Selection, pipeline_of, rows_of
+from tidegate.lake.standing.followed import Selection, pipeline_of, rows_of
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.mysql.same_server import check_apart

@@ -20,7 +20,7 @@ from tests.kit.road import Road
 from tests.support.captures import Background, bronze_segments, wait_for_bronze
 from tests.support.own_server import own_server_or_skip
 from tests.support.replica_pair import until
-from tidegate.lake.status import captured_server
+from tidegate.lake.figures.status import captured_server
 from tidegate.local.server import Server, free_port
 from tidegate.mysql.connection import ConnectionInfo, Endpoint
 from tidegate.mysql.reader import binlog_run

@@ -29,7 +29,7 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import load
 from tidegate.errors import PositionLost, SourceUnavailable
 from tidegate.lake.bronze.table import Bronze
-from tidegate.lake.status import captured_server
+from tidegate.lake.figures.status import captured_server
 from tidegate.local.server import Server, free_port
 from tidegate.mysql.acceptance import find_gap
 from tidegate.mysql.connection import ConnectionInfo, Endpoint

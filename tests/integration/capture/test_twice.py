@@ -31,7 +31,7 @@ from tidegate.capture.run import CaptureRun
 from tidegate.capture.source_lease import SourceLease
 from tidegate.errors import Fenced, LeaseHeld
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import LEASES, take_lease
+from tidegate.lake.jobs.leases import LEASES, take_lease
 from tidegate.local.server import Server
 from tidegate.mysql.reader import BinlogReader, BinlogSource, binlog_run
 

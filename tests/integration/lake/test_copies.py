@@ -26,7 +26,7 @@ from tests.kit.road import Road
 from tests.support.replica_pair import purge_logs
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
-from tidegate.lake.cuts import cut_at
+from tidegate.lake.cuts.published import cut_at
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(1200)]

@@ -22,10 +22,10 @@ from tests.support.forks import exit_code
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.errors import LakeRefused, LeaseHeld, UsageError
-from tidegate.lake.cuts import cut_at
+from tidegate.lake.cuts.published import cut_at
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states
-from tidegate.lake.leases import take_lease
+from tidegate.lake.jobs.leases import take_lease
+from tidegate.lake.standing.held import last_states
 from tidegate.local.server import Server
 from tidegate.tables import State
 

@@ -28,9 +28,9 @@ from tidegate.delta.log import DeltaLog
 from tidegate.errors import CutForgotten, QueryRefused
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake import control
-from tidegate.lake.cuts import known_cuts
+from tidegate.lake.cuts.published import known_cuts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import to_row
+from tidegate.lake.standing.held import to_row
 from tidegate.local.server import Server
 from tidegate.query.pinned import PinnedCut
 from tidegate.standing.causes import Cause

@@ -14,9 +14,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tidegate.errors import QueryRefused
-from tidegate.lake.cuts import Cut, CutTable
+from tidegate.lake.cuts.published import Cut, CutTable
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.query.pinned import PinnedCut

@@ -19,7 +19,7 @@ from tests.support.replica_pair import purge_logs
 from tests.support.servers import ROOT
 from tidegate.cli.main import app
 from tidegate.errors import PositionLost, UsageError
-from tidegate.lake import held
+from tidegate.lake.standing import held
 from tidegate.local import mariadb as mariadb_package
 from tidegate.local.server import Server
 

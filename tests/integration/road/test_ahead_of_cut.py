@@ -18,8 +18,8 @@ from tests.support.driver import killed
 from tests.support.servers import FreshDatabase
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
-from tidegate.lake.cuts import cut_at, known_cuts
-from tidegate.lake.held import last_states
+from tidegate.lake.cuts.published import cut_at, known_cuts
+from tidegate.lake.standing.held import last_states
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -14,7 +14,7 @@ from tests.kit.snapshots import Reading
 from tests.support.readers import rows_of
 from tests.support.servers import FreshDatabase
 from tidegate import config
-from tidegate.lake.held import last_states, release
+from tidegate.lake.standing.held import last_states, release
 from tidegate.local.server import Server
 from tidegate.mysql.examination import examine
 from tidegate.standing.causes import Cause

@@ -27,9 +27,10 @@ from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate.erase.erasure import Erased, Erasure, Order
 from tidegate.errors import CutForgotten, LeaseHeld, UsageError
-from tidegate.lake import audit, cuts
 from tidegate.lake.bronze.index import BronzeIndex, read_segment
-from tidegate.lake.leases import take_lease
+from tidegate.lake.cuts import published
+from tidegate.lake.jobs.leases import take_lease
+from tidegate.lake.people import audit
 from tidegate.local.server import Server
 from tidegate.segments.window import SegmentRef
 from tidegate.tables.actions_table import Act, ActionOutcome
@@ -171,9 +172,9 @@ def certified(road: Road, table: str, order: list[str], said: str) -> None:
     wait = datetime.fromisoformat(f"{left[1]}+00:00") - datetime.now(UTC)
     assert timedelta(minutes=9) < wait < timedelta(minutes=13)
     assert PERSON not in str(done)
-    oldest = cuts.known_cuts(road.lake)[0]
+    oldest = published.known_cuts(road.lake)[0]
     with pytest.raises(CutForgotten, match=r"a person's rows were erased at 20\S+ \S+ UTC, and all older cuts"):
-        cuts.cut_at(road.lake, "road", oldest - 1)
+        published.cut_at(road.lake, "road", oldest - 1)
 
 
 def beside_apply(road: Road, table: str, where: str) -> None:

@@ -20,8 +20,8 @@ from tidegate.actions.desk import Desk
 from tidegate.actions.erase_order import Done, carry_out
 from tidegate.erase.erasure import Order
 from tidegate.errors import UsageError
-from tidegate.lake import audit
-from tidegate.lake.audit import Author
+from tidegate.lake.people import audit
+from tidegate.lake.people.audit import Author
 from tidegate.local.server import Server
 from tidegate.tables.actions_table import ActionOutcome
 

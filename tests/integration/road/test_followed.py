@@ -19,7 +19,9 @@ from tests.support.readers import by_duckdb
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.errors import LakeRefused
-from tidegate.lake import control, held, status
+from tidegate.lake import control
+from tidegate.lake.figures import status
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.reader import binlog_run

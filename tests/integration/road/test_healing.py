@@ -18,7 +18,7 @@ from tidegate import tables
 from tidegate.cli.main import app as command_line
 from tidegate.errors import LakeUnavailable
 from tidegate.lake import control
-from tidegate.lake import held as held_tables
+from tidegate.lake.standing import held as held_tables
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -29,7 +29,7 @@ from tests.kit.spark import no_spark
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.lake.audit import actions
+from tidegate.lake.people.audit import actions
 from tidegate.local.server import Server
 from tidegate.repair import verify_and_repair
 from tidegate.standing.causes import Cause

@@ -19,7 +19,7 @@ from spark_jobs.session.spark import maintenance_session
 from tests.kit.road import Road
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
-from tidegate.lake.held import last_states, release
+from tidegate.lake.standing.held import last_states, release
 from tidegate.local.server import Server
 from tidegate.tables import State, silver_path
 from tidegate.verify.report import Outcome

@@ -22,7 +22,7 @@ from tests.kit.snapshots import Reader, Reading, patiently
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.lake.held import last_states
+from tidegate.lake.standing.held import last_states
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.automatic import waiting
 from tidegate.snapshot.progress.events import SnapshotState

@@ -14,7 +14,7 @@ from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
-from tidegate.lake import status
+from tidegate.lake.figures import status
 from tidegate.local.server import Server
 from tidegate.remedy import Needs
 from tidegate.snapshot.progress.automatic import waiting

@@ -22,7 +22,7 @@ from tests.kit.snapshots import Reading
 from tests.kit.spark import no_spark
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
-from tidegate.lake.changed_names import changed_names
+from tidegate.lake.silver.changed_names import changed_names
 from tidegate.local.server import Server
 from tidegate.table_names import splits
 from tidegate.verify.report import Outcome

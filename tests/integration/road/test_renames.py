@@ -15,7 +15,7 @@ from tests.kit.snapshots import Reading
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
-from tidegate.lake import status
+from tidegate.lake.figures import status
 from tidegate.local.server import Server
 from tidegate.standing.causes import Cause
 

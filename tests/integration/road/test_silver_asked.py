@@ -25,8 +25,8 @@ from tests.kit.snapshots import Reader
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.cli.main import app as command_line
-from tidegate.lake.cuts import cut_at
-from tidegate.lake.held import last_states, release
+from tidegate.lake.cuts.published import cut_at
+from tidegate.lake.standing.held import last_states, release
 from tidegate.local.server import Server
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.standing.causes import Cause

@@ -9,8 +9,9 @@ import pytest
 
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
-from tidegate.lake import control, usage
-from tidegate.lake.timeline import timeline
+from tidegate.lake import control
+from tidegate.lake.figures import usage
+from tidegate.lake.figures.timeline import timeline
 from tidegate.local.server import Server
 from tidegate.tables import CUTS
 from tidegate.tables.usage_table import USAGE

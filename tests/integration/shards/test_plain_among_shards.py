@@ -18,7 +18,7 @@ from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.support.readers import by_duckdb
 from tidegate import config, tables
-from tidegate.lake.held import release
+from tidegate.lake.standing.held import release
 from tidegate.local.server import Server
 from tidegate.standing.causes import Cause
 

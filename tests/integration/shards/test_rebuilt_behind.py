@@ -15,8 +15,8 @@ from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.shards.test_shards import PROVEN_SECONDS, Shards
 from tidegate.errors import LakeRefused
-from tidegate.lake import held
-from tidegate.lake.status import cut_ts
+from tidegate.lake.figures.status import cut_ts
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.mysql.reader import binlog_run
 

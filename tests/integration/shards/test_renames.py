@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.integration.shards.test_shards import DEFINED, PROVEN_SECONDS, Shards
 from tests.support.readers import by_duckdb
 from tidegate import tables
-from tidegate.lake import held
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.mysql.reader import binlog_run
 

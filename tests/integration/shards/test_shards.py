@@ -27,7 +27,7 @@ from tests.support.seeds import many
 from tidegate import config, tables
 from tidegate.capture.standing import standing
 from tidegate.errors import SourceUnavailable
-from tidegate.lake import held
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.mysql.asked import ask
 from tidegate.mysql.connection import ConnectionInfo, Endpoint

@@ -16,7 +16,7 @@ from tests.kit.snapshots import Reader, Reading, rows, states
 from tests.support.readers import by_duckdb
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
-from tidegate.lake import cuts
+from tidegate.lake.cuts import published
 from tidegate.local.server import Server
 from tidegate.snapshot.progress import automatic
 from tidegate.snapshot.progress.requests import told
@@ -79,7 +79,7 @@ def test_shards_with_a_past_are_read_one_by_one_and_the_others_go_on(
     app = stepped(road, spark)
     assert now(app) == {"t": "snapshot", "k": "snapshot"}, "no shard holds the others"
     assert "t_1 of one" in app.states[f"{database}.t"].reason
-    assert f"{database}.t" in cuts.cut_at(road.lake, "road").missing
+    assert f"{database}.t" in published.cut_at(road.lake, "road").missing
     log = road.lake.log(tables.silver_path(database, "t"))
     assert log.state().created, "a shard without a past goes on"
     app = reading.run()

@@ -14,7 +14,7 @@ from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.lake import control
-from tidegate.lake.held import last_states, release
+from tidegate.lake.standing.held import last_states, release
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 

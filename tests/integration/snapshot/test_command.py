@@ -18,7 +18,7 @@ from tests.kit.road import Road
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT
-from tidegate.lake.leases import take_lease
+from tidegate.lake.jobs.leases import take_lease
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import request, told

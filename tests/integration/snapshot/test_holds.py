@@ -22,7 +22,7 @@ from tidegate import config, tables
 from tidegate.cli.snapshot_lines import progress_lines
 from tidegate.errors import LakeRefused
 from tidegate.lake import control
-from tidegate.lake.held import last_states, release, to_row
+from tidegate.lake.standing.held import last_states, release, to_row
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position

@@ -12,8 +12,9 @@ from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.config import parse
 from tidegate.errors import SourceUnavailable
-from tidegate.lake import control, followed
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing import followed
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion

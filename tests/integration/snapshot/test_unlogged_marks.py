@@ -17,7 +17,7 @@ from tests.support.replica_pair import executed, promote, replica_pair, words
 from tests.support.servers import FreshDatabase
 from tidegate import config
 from tidegate.errors import SourceUnavailable
-from tidegate.lake.status import bronze_files
+from tidegate.lake.figures.status import bronze_files
 from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
 from tidegate.snapshot.marks import unlogged_marks

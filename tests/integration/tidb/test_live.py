@@ -30,7 +30,7 @@ from tests.support.seeds import LONG, many, seed
 from tidegate import config, tables
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
-from tidegate.lake.cuts import Cut, cut_at
+from tidegate.lake.cuts.published import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.records.enclosed import payloads_of

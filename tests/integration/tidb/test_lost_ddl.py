@@ -18,7 +18,8 @@ from tests.kit.tidb.pumps import NAMES, SAFE_POINT, Pumps, apply_upto, collected
 from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tests.support.captures import bronze_segments
 from tests.support.readers import by_polars
-from tidegate.lake import control, prewrites
+from tidegate.lake import control
+from tidegate.lake.bronze import prewrites
 from tidegate.lake.files import LakeFiles
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.pump.parked import Parked

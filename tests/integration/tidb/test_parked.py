@@ -14,9 +14,10 @@ from tests.support.captures import landed_segments
 from tidegate.cli.main import app
 from tidegate.config import Orphans
 from tidegate.errors import SourceUnavailable
-from tidegate.lake import control, prewrites
+from tidegate.lake import control
+from tidegate.lake.bronze import prewrites
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.questions import NewQuestions
+from tidegate.lake.people.questions import NewQuestions
 from tidegate.pump.parked import Parked
 from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 from tidegate.tidb.records.enclosed import payloads_of

@@ -20,8 +20,8 @@ from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import parse
 from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
+from tidegate.lake.figures.status import captured_server
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import captured_server
 from tidegate.local.certificate import ensure
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump import server as server_module

@@ -22,9 +22,10 @@ from tidegate import tables
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline, TidbSource, parse
 from tidegate.errors import SourceUnavailable, UsageError
-from tidegate.lake import control, followed
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import Selection
+from tidegate.lake.standing import followed
+from tidegate.lake.standing.followed import Selection
 from tidegate.local.certificate import ensure
 from tidegate.local.server import free_port
 from tidegate.mysql.examination import SourceVerdict

@@ -13,8 +13,8 @@ from tests.support.servers import FreshDatabase
 from tidegate.actions.parked import tables_of
 from tidegate.capture.standing import SourceAnswer, standing
 from tidegate.lake import control
+from tidegate.lake.cuts.lineage import applied_since
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lineage import applied_since
 from tidegate.local.server import Server
 from tidegate.query.pinned import PinnedCut
 from tidegate.segments.prewrites import Prewrite

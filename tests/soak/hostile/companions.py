@@ -25,8 +25,8 @@ from tests.soak.witness import Wrong
 from tests.support import driver
 from tests.support.nursery import TRANSIENT
 from tidegate import config
-from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.tables import State
 

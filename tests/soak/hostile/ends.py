@@ -16,7 +16,7 @@ from tests.kit.road import Road
 from tests.replay.compare import compare
 from tests.soak.hostile.tables import HOSTILE, table_of
 from tests.soak.world import SilverDiffers
-from tidegate.lake import held
+from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import told

@@ -21,7 +21,7 @@ from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import CutForgotten
 from tidegate.lake import control
-from tidegate.lake.cuts import known_cuts
+from tidegate.lake.cuts.published import known_cuts
 from tidegate.lake.files import LakeFiles
 from tidegate.query.pinned import PinnedCut
 from tidegate.snapshot.progress.automatic import outlooks, waiting

@@ -35,9 +35,9 @@ from tests.soak.world import SilverDiffers
 from tests.support.nursery import Nursery
 from tests.support.whole import Whole
 from tidegate import config
-from tidegate.lake import held
-from tidegate.lake.cuts import known_cuts
+from tidegate.lake.cuts.published import known_cuts
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing import held
 from tidegate.tables import State
 
 _APPLY_SECONDS: Final = 30

@@ -15,10 +15,10 @@ from tests.support.steps import publish
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control
-from tidegate.lake.as_published import said_of_all
 from tidegate.lake.bronze.index import BronzeIndex
-from tidegate.lake.cuts import cut_at
+from tidegate.lake.cuts.published import cut_at
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.as_published import said_of_all
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing

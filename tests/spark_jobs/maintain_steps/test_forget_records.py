@@ -14,7 +14,7 @@ from tidegate import config, tables
 from tidegate.commit_ts import compose
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states
+from tidegate.lake.standing.held import last_states
 from tidegate.tables.snapshot_tables import VERIFICATION
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -27,7 +27,7 @@ from tidegate import config, tables
 from tidegate.errors import ConfigError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import cluster_by
+from tidegate.lake.silver.silver_tables import cluster_by
 
 pytestmark = pytest.mark.spark
 

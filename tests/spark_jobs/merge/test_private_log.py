@@ -23,7 +23,7 @@ from tidegate.delta.table.actions import domain
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import columns_added
+from tidegate.lake.silver.silver_tables import columns_added
 from tidegate.merge.column import SilverColumn
 from tidegate.spark_sql import table_at
 from tidegate.upsert.deletions.deletion_vector import read as vector_positions

@@ -21,7 +21,7 @@ from tidegate.delta.table.actions import moved
 from tidegate.errors import SparkUnavailable
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion

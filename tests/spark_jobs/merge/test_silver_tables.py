@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.delta.log import DeltaLog
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver_tables import add_columns, create_silver, describe_silver, empty_silver
+from tidegate.lake.silver.silver_tables import add_columns, create_silver, describe_silver, empty_silver
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.past import SOFT_DELETE

@@ -15,7 +15,7 @@ from tidegate.delta.stores.store import LocalStore
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.home import EXIT_TRANSIENT
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import LEASES, take_lease
+from tidegate.lake.jobs.leases import LEASES, take_lease
 
 JOBS = {"apply": [], "maintain": [], "rebuild": ["--table", "shop.a"]}
 
@@ -92,7 +92,7 @@ def test_in_an_object_store_a_request_for_a_lease_is_bounded(tmp_path: Path, mon
         seen.append(options)
         return LocalStore(str(tmp_path))
 
-    monkeypatch.setattr("tidegate.lake.leases.log_store", log_store)
+    monkeypatch.setattr("tidegate.lake.jobs.leases.log_store", log_store)
     monkeypatch.setattr(Lease, "take", lambda *_, **__: None)
     take_lease(LakeFiles("s3://b/x", {"AWS_REGION": "r"}), "shop", "apply", report=print)
     take_lease(LakeFiles("s3://b/x", {"TIMEOUT": "9s"}), "shop", "apply", report=print)

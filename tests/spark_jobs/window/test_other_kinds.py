@@ -13,7 +13,7 @@ from tests.spark_jobs.apply_steps.test_publish_cut import application
 from tidegate import tables
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import add
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.table_names import Physical

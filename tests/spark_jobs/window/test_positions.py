@@ -12,7 +12,7 @@ from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states, to_row
+from tidegate.lake.standing.held import last_states, to_row
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State

@@ -21,8 +21,10 @@ from tidegate import tables
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import Entry, LocalStore
-from tidegate.lake import as_published, control, status
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake import control
+from tidegate.lake.figures import status
+from tidegate.lake.silver import as_published
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.limits import SILVER_LISTED_TABLES, STORE_PAGE_FILES
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape

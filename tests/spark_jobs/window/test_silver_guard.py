@@ -24,10 +24,10 @@ from tidegate.delta.object_names import commit_name
 from tidegate.delta.table.actions import add
 from tidegate.errors import SilverForeign, SilverUnlike
 from tidegate.lake import control
-from tidegate.lake.as_published import said_of_all
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import FloorOf, SourceRows, needed_rows
-from tidegate.lake.silver_tables import create_silver
+from tidegate.lake.schema_history.schema_rows import FloorOf, SourceRows, needed_rows
+from tidegate.lake.silver.as_published import said_of_all
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import Needs
@@ -248,7 +248,7 @@ def test_however_many_tables_are_unlike_their_versions_are_read_once(
         reads.append(sources)
         return needed_rows(lake, sources, floor_of)
 
-    monkeypatch.setattr("tidegate.lake.from_bronze.needed_rows", read)
+    monkeypatch.setattr("tidegate.lake.standing.from_bronze.needed_rows", read)
     silver_guard.ask_all(app)
     assert [(name, app.states[name].state, app.states[name].applied_ts) for name in versions] == [
         (name, State.RELEASED, 9) for name in versions

@@ -20,9 +20,9 @@ from tidegate.delta.table.actions import add
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
 from tidegate.lake import control
+from tidegate.lake.figures.status import table_statuses
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.sizes import SIZE_COLUMNS, SilverSize, size_cells, size_of
-from tidegate.lake.status import table_statuses
+from tidegate.lake.silver.sizes import SIZE_COLUMNS, SilverSize, size_cells, size_of
 from tidegate.tables import State
 
 

@@ -17,7 +17,7 @@ from tidegate import tables
 from tidegate.delta.log import Change
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver_tables import new_silver
+from tidegate.lake.silver.silver_tables import new_silver
 from tidegate.merge.past import HISTORY, SOFT_DELETE
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.remedy import Needs

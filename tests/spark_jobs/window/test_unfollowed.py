@@ -22,7 +22,8 @@ from tidegate import tables
 from tidegate.binlog.format.events import EventType
 from tidegate.cli.main import app as command_line
 from tidegate.errors import Overtaken, UsageError
-from tidegate.lake import control, status
+from tidegate.lake import control
+from tidegate.lake.figures import status
 from tidegate.remedy import Needs
 from tidegate.schema.replay.history import SchemaHistory
 

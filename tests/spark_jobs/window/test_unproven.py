@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.event_log import Log, held
 from tidegate import config
-from tidegate.lake import status
+from tidegate.lake.figures import status
 from tidegate.remedy import Needs
 from tidegate.snapshot.progress.automatic import waiting
 from tidegate.tables import EVERY_TABLE

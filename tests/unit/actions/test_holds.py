@@ -15,9 +15,11 @@ from tidegate.actions import holds, snapshot_words
 from tidegate.actions.desk import Desk
 from tidegate.connections import from_environment
 from tidegate.errors import AlreadyDone, LakeRefused, LakeUnavailable, UsageError
-from tidegate.lake import audit, control, held
-from tidegate.lake.audit import Author, actions
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.people import audit
+from tidegate.lake.people.audit import Author, actions
+from tidegate.lake.standing import held
 from tidegate.snapshot.progress.requests import request
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing

@@ -14,7 +14,7 @@ from tidegate.cli.main import app
 from tidegate.errors import LakeRefused
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, FolderKind, Paper
+from tidegate.lake.format.unfinished import FOLDER, FolderKind, Paper
 
 
 def test_an_accepted_loss_is_no_damage_of_the_value_log(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ from tidegate.config import Pipeline, parse
 from tidegate.delta.leases.lease_entry import LeaseEntry, Process
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.figures.status import TableStatus
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import take_lease
-from tidegate.lake.status import TableStatus
+from tidegate.lake.jobs.leases import take_lease
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind, State
@@ -39,7 +39,7 @@ ELSEWHERE = Process("host", "another boot", "pid", 7, 1)
 _HOLDER = """
 import sys, time
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import take_lease
+from tidegate.lake.jobs.leases import take_lease
 take_lease(LakeFiles(sys.argv[1]), sys.argv[2], sys.argv[3], report=print)
 print("held", flush=True)
 time.sleep(600)

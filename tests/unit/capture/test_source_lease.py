@@ -11,7 +11,7 @@ from tidegate.capture.source_lease import SourceLease
 from tidegate.delta.leases.lease import Lease
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.unfinished import FOLDER, FolderKind, Paper
+from tidegate.lake.format.unfinished import FOLDER, FolderKind, Paper
 
 
 def test_a_lake_that_was_moved_while_capture_slept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tidegate.capture.unheard import unheard
 from tidegate.config import Pipeline, parse
-from tidegate.lake.status import SourceStatus
+from tidegate.lake.figures.status import SourceStatus
 
 PUMP = "{{conn_id: tidb, flavour: tidb, listen: ['127.0.0.1:82{0}'], pd: ['http://pd:2379'], advertise: 'here:82{0}'}}"
 

@@ -14,7 +14,7 @@ from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.capture.status_file import CaptureStatus
 from tidegate.cli.status import _capture_lines, status_lines
-from tidegate.lake.status import TableStatus
+from tidegate.lake.figures.status import TableStatus
 from tidegate.metrics.measured import samples
 from tidegate.tables import State
 from tidegate_airflow.page.pipeline_view import pipeline_view

@@ -23,7 +23,7 @@ from tidegate.delta.log import Change
 from tidegate.delta.object_names import LAST_CHECKPOINT, checkpoint_name
 from tidegate.delta.table.actions import add
 from tidegate.errors import LakeRefused, StrayValueLog, UsageError
-from tidegate.lake.unfinished import FOLDER, NAME
+from tidegate.lake.format.unfinished import FOLDER, NAME
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tests.unit.copies.lakes import FakeLake
 from tidegate import tables
 from tidegate.copies.move import move
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken
-from tidegate.lake.leases import take_lease
-from tidegate.lake.unfinished import FOLDER, NAME
+from tidegate.lake.format.unfinished import FOLDER, NAME
+from tidegate.lake.jobs.leases import take_lease
 
 
 @pytest.fixture

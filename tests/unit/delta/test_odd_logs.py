@@ -16,8 +16,8 @@ from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores.store import LocalStore
 from tidegate.delta.table.actions import info_of, made_by_us
 from tidegate.errors import LakeRefused
-from tidegate.lake.as_published import was_restored
-from tidegate.lake.others_changes import changes_by_others
+from tidegate.lake.silver.as_published import was_restored
+from tidegate.lake.silver.others_changes import changes_by_others
 
 APP = "tidegate/p/apply/d.t"
 ODD: list[Any] = [None, [], ["RESTORE"], "RESTORE", 7, {}, {"operation": None, "engineInfo": {"a": 1}}]

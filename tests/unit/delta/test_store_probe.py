@@ -14,7 +14,7 @@ from tidegate.delta.stores.store import log_store
 from tidegate.delta.stores.store_probe import PROBE, check_makes_once
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import LEASES, take_lease
+from tidegate.lake.jobs.leases import LEASES, take_lease
 
 
 def test_a_store_that_makes_names_once_is_asked_once_from_the_second_start_on(s3: S3, tmp_path: Path) -> None:

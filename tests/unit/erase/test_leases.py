@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tidegate.erase.erasure import JOBS
-from tidegate.lake import lease_wishes
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lease_wishes import wait_for_lease
-from tidegate.lake.leases import take_lease
+from tidegate.lake.jobs import lease_wishes
+from tidegate.lake.jobs.lease_wishes import wait_for_lease
+from tidegate.lake.jobs.leases import take_lease
 
 
 def test_leases_are_taken_in_the_order_of_a_swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from tidegate import config
 from tidegate.capture.chaser import ChaserState
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.config import BOUNDED, Alert
-from tidegate.lake.verified import Verified
+from tidegate.lake.figures.verified import Verified
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.measured import samples
 from tidegate.metrics.rules import HOUR, RULES, LookSays, Sign, says

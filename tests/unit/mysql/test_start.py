@@ -14,7 +14,7 @@ from tidegate.config import Flavour, Pipeline, parse
 from tidegate.errors import PositionLost
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import needed_rows
+from tidegate.lake.schema_history.schema_rows import needed_rows
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start import position as beginning

@@ -12,7 +12,7 @@ from tests.support import seeds
 from tidegate.cli.prewrites import _parked
 from tidegate.errors import UsageError
 from tidegate.lake import control
-from tidegate.lake import prewrites as recorded
+from tidegate.lake.bronze import prewrites as recorded
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.branches import readable

@@ -15,9 +15,9 @@ from tidegate import tables
 from tidegate.config import Pipeline, parse
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.figures.status import table_statuses
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import to_row
-from tidegate.lake.status import table_statuses
+from tidegate.lake.standing.held import to_row
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus

@@ -13,7 +13,7 @@ from tidegate.config import Snapshot, parse
 from tidegate.errors import ConfigError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import to_row
+from tidegate.lake.standing.held import to_row
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS, SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunks.spans import WHOLE

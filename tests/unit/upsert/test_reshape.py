@@ -23,7 +23,7 @@ from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver_tables import columns_added, create_silver, reshaped
+from tidegate.lake.silver.silver_tables import columns_added, create_silver, reshaped
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.past import SOFT_DELETE
 from tidegate.merge.silver_sql import SilverShape

@@ -18,10 +18,10 @@ from tidegate import tables
 from tidegate.delta.log import Change
 from tidegate.errors import VerifyError
 from tidegate.lake import control
+from tidegate.lake.bronze.captured_places import Visible
 from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.bronze.table import Bronze
-from tidegate.lake.captured_places import Visible
-from tidegate.lake.cuts import Cut
+from tidegate.lake.cuts.published import Cut
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentFlag
 from tidegate.verify import cut as verify_cut

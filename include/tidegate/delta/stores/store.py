@@ -82,7 +82,8 @@ class LogStore(Protocol):
 def log_store(place: str, options: Mapping[str, str]) -> LogStore:
     """The store of a folder: an absolute local one (file:// too), or an s3://, gs:// or abfss:// URL.
 
-    options: as delta-rs takes them (tidegate/lake/storage.py); the environment fills in what isn't given.
+    options: as delta-rs takes them (tidegate/lake/storage/storage_options.py); the environment fills in what isn't
+    given.
     """
     if "://" not in place or place.startswith("file://"):
         return LocalStore(place.removeprefix("file://"))

@@ -30,11 +30,11 @@ from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze.beginning import can_begin
 from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
+from tidegate.lake.bronze.prewrites import first_needed
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import FollowedSources
-from tidegate.lake.followed import load as load_followed
-from tidegate.lake.held import last_states
-from tidegate.lake.prewrites import first_needed
+from tidegate.lake.standing.followed import FollowedSources
+from tidegate.lake.standing.followed import load as load_followed
+from tidegate.lake.standing.held import last_states
 from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
 from tidegate.standing.causes import Cause
 from tidegate.tables import SNAPSHOTS

@@ -5,8 +5,8 @@ Out: its rows as this release has them; the table itself, upgraded in one commit
      newer lake.
 
 migrations.py: the changes, by number. layout.py: the differences of a table from tables/.
-version.py: the format of a lake, and its refusals. upgrade.py: all tables of a lake. To change a
-control table:
+version.py: the format of a lake, and its refusals. unfinished.py: the paper of a folder that only
+looks like a lake. lake/control/lake_upgrade.py upgrades all tables of a lake. To change a control table:
 
 - A nullable column more in tables/, and a line of migrations.py without `convert`: readers have
   null for it, and the next append writes the schema in its own commit.

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tidegate import __version__
 from tidegate.errors import LakeRefused
 from tidegate.lake.format.migrations import newest_format
-from tidegate.lake.unfinished import check_is_lake
+from tidegate.lake.format.unfinished import check_is_lake
 from tidegate.tables import ALL
 from tidegate.tables.format_table import FORMAT
 

@@ -1,6 +1,6 @@
 """The facts in all rows of a source's schema history, where only some rows are at hand.
 
-In:  columns of control/schema_history (lake/schema_rows.py).
+In:  columns of control/schema_history (lake/schema_history/schema_rows.py).
 Out: Bounds.
 """
 

@@ -73,8 +73,8 @@ class SchemaHistory:
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
 
-        Rows may be only the still needed ones (lake/schema_rows.py), with bounds from all of them. A table's rows are
-        parsed when it is first asked for.
+        Rows may be only the still needed ones (lake/schema_history/schema_rows.py), with bounds from all of them. A
+        table's rows are parsed when it is first asked for.
 
         keeps: Tables.keeps of the pipeline: an excluded unknown table is nobody's error. columns_of_query: gives the
         columns of CREATE TABLE ... SELECT; a script has it, which also begins on an empty server. named: gives

@@ -27,7 +27,7 @@ import pymysql
 
 from tidegate.config import SnapshotMarks
 from tidegate.errors import SourceRefused, SourceUnavailable
-from tidegate.lake.captured_places import CapturedPlaces, Visible
+from tidegate.lake.bronze.captured_places import CapturedPlaces, Visible
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_LOOK_SECONDS, SNAPSHOT_STANDING_SECONDS

@@ -24,9 +24,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tidegate.config import OWN_DATABASES, Pipeline, SnapshotMode
+from tidegate.lake.figures.status import TableStatus
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_states
-from tidegate.lake.status import TableStatus
+from tidegate.lake.standing.held import last_states
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus

@@ -20,8 +20,8 @@ import time
 from collections.abc import Iterable
 
 from tidegate.errors import SourceUnavailable
+from tidegate.lake.figures.status import bronze_files, captured_server, cut_ts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import bronze_files, captured_server, cut_ts
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS
 from tidegate.segments.segment import Server
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress

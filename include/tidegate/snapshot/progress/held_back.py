@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import held_tables
+from tidegate.lake.standing.held import held_tables
 from tidegate.snapshot.progress.events import TableProgress
 from tidegate.standing.shown import line_of
 from tidegate.standing.standing import Standing

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import behind, last_states
+from tidegate.lake.standing.held import behind, last_states
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, Tally
 from tidegate.snapshot.progress.turns import Turns

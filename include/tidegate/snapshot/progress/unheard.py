@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
-from tidegate.lake import control, followed
+from tidegate.lake import control
+from tidegate.lake.figures.status import cut_ts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import FollowedSources
-from tidegate.lake.status import cut_ts
+from tidegate.lake.standing import followed
+from tidegate.lake.standing.followed import FollowedSources
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_UNHEARD_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.start.recorded import newest_statuses

@@ -102,7 +102,7 @@ class WaitingTables:
         return {"tables": needy}
 
     def _selection(self) -> int:
-        from tidegate.lake.followed import Selection
+        from tidegate.lake.standing.followed import Selection
 
         return zlib.crc32(Selection.of(self._pipeline).text.encode())
 

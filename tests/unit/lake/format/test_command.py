@@ -12,7 +12,7 @@ from tests.lakes.archive import Recorded, files_in, recorded
 from tidegate.cli.main import app as command_line
 from tidegate.errors import LeaseHeld
 from tidegate.lake.format.version import format_of
-from tidegate.lake.leases import take_lease
+from tidegate.lake.jobs.leases import take_lease
 
 SHOP = next(case for case in recorded() if case.folder.name.startswith("held_events"))
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.lake.format.test_layouts import CONTROL
 from tidegate import tables
 from tidegate.lake.format import known_apart
-from tidegate.lake.held import from_row
+from tidegate.lake.standing.held import from_row
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
 

@@ -18,11 +18,11 @@ from tidegate.delta.log import Change
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.control.lake_upgrade import plan, upgrade
 from tidegate.lake.control.upkeep import compact, drop_files
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format import migrations, version
 from tidegate.lake.format.migrations import Migration
-from tidegate.lake.format.upgrade import plan, upgrade
 from tidegate.tables.format_table import FORMAT
 
 NUMBER = pa.int64()

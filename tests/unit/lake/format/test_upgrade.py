@@ -24,14 +24,14 @@ from tidegate.errors import LakeRefused
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeLog
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.control.lake_upgrade import plan, upgrade
 from tidegate.lake.control.upgrade import BEGUN, record, upgrade_table
 from tidegate.lake.control.upkeep import compact, drop_files, rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format import migrations
 from tidegate.lake.format.migrations import Migration, newest_format
-from tidegate.lake.format.upgrade import plan, upgrade
 from tidegate.lake.format.version import BEGUN_ID, format_of
-from tidegate.lake.schema_rows import table_rows
+from tidegate.lake.schema_history.schema_rows import table_rows
 from tidegate.schema.model.columns import TableVersion
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -1,0 +1,66 @@
+"""The open questions to a person, and the new ones: tables, for their DDL or an XA transaction;
+sources, for transactions beyond their TiDB's knowledge.
+
+In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when
+     one has grown.
+Out: names of tables, and of sources (without a dot). The caller keeps the list of asked questions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.tail import LogTail
+
+if TYPE_CHECKING:
+    from tidegate.lake.files import LakeFiles
+
+
+class NewQuestions:
+    """Questions not asked yet.
+
+    asked: subjects of questions: table -> commit_ts; `source start_ts` -> start_ts, of each
+    transaction, as an older one may come later.
+    """
+
+    def __init__(self, asked: dict[str, int]) -> None:
+        self._asked = dict(asked)
+        self._seen: tuple[int, ...] = ()
+        self._tails: list[LogTail] = []
+        self._lake: LakeFiles | None = None
+
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks."""
+        from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
+        from tidegate.tables import TABLE_STATES
+        from tidegate.tables.prewrites_table import PREWRITES
+
+        self._lake = LakeFiles(lake.rstrip("/"), options)
+        paths = [table.path for table in (TABLE_STATES, PREWRITES)]
+        self._tails = [LogTail(DeltaLog(self._lake.uri(path), options)) for path in paths]
+        self._seen = ()
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """A waiting table is asked about; after an answer it may be asked about again."""
+        return self._asked
+
+    def look(self) -> dict[str, Any] | None:
+        """{"tables": [...]} whose question is new. Blocks."""
+        from tidegate.lake.bronze.prewrites import parked_by_pumps
+        from tidegate.lake.standing.held import questions
+
+        assert self._lake is not None
+        version = tuple(tail.version() for tail in self._tails)
+        if version == self._seen:
+            return None
+        waiting = {table: state.place.at_ts if state.place else 0 for table, state in questions(self._lake).items()}
+        named = {table: table for table in waiting}
+        for source, parked in parked_by_pumps(self._lake).items():
+            of = {f"{source} {prewrite.start_ts}": prewrite.start_ts for prewrite in parked}
+            waiting |= of
+            named |= dict.fromkeys(of, source)
+        new = sorted({named[key] for key, at_ts in waiting.items() if self._asked.get(key) != at_ts})
+        self._asked, self._seen = waiting, version
+        return {"tables": new} if new else None

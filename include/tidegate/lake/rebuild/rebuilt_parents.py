@@ -1,0 +1,123 @@
+"""The parents by foreign keys that a rebuild plays along, and where it begins for them.
+
+In:  control/schema_history, the tables of a rebuilt one.
+Out: the parents whose changes reach its rows below the log; the commit_ts by which their rows are known; where its
+     windows end.
+
+A parent that has no such parent itself logs its changes: its rows needn't be known. One between has rows that the log
+doesn't show as they are: it begins where it was empty, or read by a snapshot, before the tables below it begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.config import Tables
+from tidegate.lake.rebuild.rebuild_lake import begin_ts, links_of, with_givers
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.replay.views import RENAMED
+from tidegate.table_names import Physical
+
+
+@dataclass(frozen=True, slots=True)
+class TableBetween:
+    """A parent with such parents. givers: with itself, all whose rows it may have. below: its children."""
+
+    givers: frozenset[Physical]
+    below: frozenset[Physical]
+
+
+def cascade_parents(
+    history: Callable[[], Iterable[pa.Table]], pipeline_tables: Tables, children: Collection[Physical]
+) -> tuple[set[Physical], list[TableBetween]]:
+    """Kept tables with whose rows those of children change below the log: parents by foreign keys, and theirs; and
+    each of them that has such parents itself, with all givers of its rows.
+
+    history: as physical_tables', read anew by each call.
+    """
+    parents: dict[Physical, set[Physical]] = {}
+    for row in (row for piece in history() for row in piece.to_pylist()):
+        if row["table"] and row["foreign_keys"]:  # few tables have: the others' columns needn't be read
+            version = TableVersion.from_row(row)
+            for key in version.foreign_keys:
+                parent = Physical(version.source, *key.parent)
+                if key.acts_unseen and pipeline_tables.keeps(*parent.pair):
+                    parents.setdefault(version.physical, set()).add(parent)
+    above, between = _above(parents, children)
+    if not between:
+        return above, []
+    links = links_of(history(), {name.source for name in children})
+    while not (givers := with_givers(links, between) - set(children)) <= between:
+        more, between = _above(parents, [*children, *givers])
+        above, between = more | givers, between | givers
+    reached = between.union(children)
+    tables = list[TableBetween]()
+    for name in sorted(between):
+        givers = with_givers(links, {name})
+        tables.append(TableBetween(frozenset(givers), frozenset(_below(parents, givers) & reached)))
+    return above, tables
+
+
+def _below(parents: Mapping[Physical, set[Physical]], group: Collection[Physical]) -> set[Physical]:
+    return {child for child, of in parents.items() if not of.isdisjoint(group)}
+
+
+def _above(
+    parents: Mapping[Physical, set[Physical]], children: Collection[Physical]
+) -> tuple[set[Physical], set[Physical]]:
+    above, left = set[Physical](), list(children)
+    while left:
+        for parent in parents.get(left.pop(), ()):
+            if parent not in above:
+                above.add(parent)
+                left.append(parent)
+    return above, (above & parents.keys()) - set(children)
+
+
+def begin_with_parents(
+    begin: int,
+    at_ts: int,
+    children: Collection[Physical],
+    parents: Collection[tuple[TableBetween, Sequence[Mapping[str, Any]], bool]],
+) -> int:
+    """The commit_ts by which the rows of all are known that matter at at_ts.
+
+    begin: that of children, the rebuilt tables. parents: per table between its versions, as begin_ts', and whether
+    nothing from before a CREATE, TRUNCATE or snapshot can be in silver.
+    """
+    begins = dict.fromkeys(children, begin)
+    moved = True
+    while moved:
+        moved = False
+        for between, versions, emptied in parents:
+            of_children = min(map(begins.__getitem__, between.below & begins.keys()), default=None)
+            known = None if of_children is None else begin_ts(versions, of_children + 1, emptied=emptied)
+            if known is None:  # it wasn't there yet
+                known = begin_ts(versions, at_ts, emptied=False)
+            if known is None:
+                continue
+            for name in between.givers:
+                if begins.get(name, known + 1) > known:
+                    begins[name], moved = known, True
+    return min(begins.values())
+
+
+def reshaped_at(versions: Iterable[Mapping[str, Any]]) -> list[int]:
+    """The commit_ts of statements that moved rows of tables, or changed their columns or keys, in order.
+
+    versions: as begin_ts'. Foreign keys are followed over no such statement in one window.
+    """
+    last: dict[Physical, TableVersion] = {}
+    stamps = set[int]()
+    for row in sorted(versions, key=lambda row: (row["commit_ts"], row["version"])):
+        version = TableVersion.from_row(row)
+        before = last.get(version.physical, version)
+        moves = version.kind == RENAMED or version.moved is not None
+        if moves or (before.columns, before.key) != (version.columns, version.key):
+            stamps.add(version.commit_ts)
+        last[version.physical] = version
+    return sorted(stamps)

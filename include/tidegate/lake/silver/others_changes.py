@@ -1,0 +1,59 @@
+"""Rows of silver that another writer changed, by the commits of its log.
+
+In:  a table's log, our application id, two versions.
+Out: ForeignCommit, one for each commit between them that changed rows and isn't ours.
+
+Rewrites without a change (OPTIMIZE, REORG) say `dataChange: false` (PROTOCOL.md, "Add File and
+Remove File"). Ours have our transaction or our engine's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.table.actions import info_of, made_by_us
+from tidegate.delta.table.state import Action
+from tidegate.lake.silver.as_published import is_own
+from tidegate.limits import ACTION_USER_CHARACTERS_MAX, OTHERS_COMMITS_MAX
+
+
+class ForeignCommit(NamedTuple):
+    """operation, engine: as the commit calls them, for people; may be empty."""
+
+    version: int
+    operation: str
+    engine: str
+
+
+def changes_by_others(log: DeltaLog, app_id: str, known: int, newest: int) -> list[ForeignCommit]:
+    """Commits after the version `known`, at most the last OTHERS_COMMITS_MAX; known: at least 0.
+
+    Raises LakeUnavailable, LakeRefused.
+    """
+    changes = []
+    for version in range(max(known, newest - OTHERS_COMMITS_MAX) + 1, newest + 1):
+        actions = log.actions(version)
+        if actions is not None and _changes_rows(actions) and not _is_ours(actions, app_id):
+            info = info_of(actions)
+            changes.append(ForeignCommit(version, _name(info.get("operation")), _name(info.get("engineInfo"))))
+    return changes
+
+
+def _name(cell: Any) -> str:
+    """A short name of a writer or its deed; the cell may be anything, of any length."""
+    return cell[:ACTION_USER_CHARACTERS_MAX] if isinstance(cell, str) else ""
+
+
+def _changes_rows(actions: Sequence[Action]) -> bool:
+    for action in actions:
+        body = action.get("add") or action.get("remove")
+        if body is not None and body.get("dataChange") is not False:
+            return True
+    return False
+
+
+def _is_ours(actions: Sequence[Action], app_id: str) -> bool:
+    transactions = (body for each in actions if (body := each.get("txn")))
+    return made_by_us(actions) or any(is_own(str(txn.get("appId")), app_id) for txn in transactions)
