@@ -131,6 +131,11 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
             return f"remove the cause, then: tidegate release {pipeline} {table}"
 
 
+def comes_without_past(name: str) -> str:
+    """The reason of a table that the pipeline file names again."""
+    return f"{name}: is kept since the pipeline file changed, but its past was lost before it was left out"
+
+
 def goes_on(standing: Standing) -> str:
     """The end of a released table's wait."""
     if standing.source:

@@ -55,7 +55,7 @@ class Standing:
     | released | catches up from applied_ts | source: which it goes on with |
     | snapshot | fills: it takes every window, and lacks rows | snapshot: which; "" of a table whose shards lack some |
     | dropped | is gone at the source | |
-    | left | the pipeline file no longer keeps it | |
+    | left | the pipeline file no longer keeps it | fault, of one that had lost its past |
 
     A table keeps these while it waits or catches up, whatever else happens, until it follows again:
     approved_ts: a person has approved its DDL up to here, 0: none. unread: a statement about it
@@ -110,6 +110,13 @@ class Standing:
         word that they may go.
         """
         return self.lacks_rows and self.fault in _LACKS_PAST
+
+    @property
+    def past_lost(self) -> str:
+        """The fault of one that lacks its past, also while the pipeline file leaves it out; "" of others. It goes on by
+        what brings the past back, or by a person's word, and by nothing else that happens to the table.
+        """
+        return self.fault if self.state in (State.HELD, State.LEFT) and self.fault in _LACKS_PAST else ""
 
     @property
     def by_other_rules(self) -> bool:

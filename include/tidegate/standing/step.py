@@ -78,7 +78,7 @@ def _refused(before: Standing | None, event: e.Refused, facts: Facts) -> Step:
     at_ts = facts.applied() if event.at_ts is None else event.at_ts
     waits = Standing(
         State.HELD, event.reason, event.cause, at_ts, event.place,
-        fault=event.fault, needs=event.needs, partner=event.partner, **_known(before),
+        fault=event.fault or _past_lost(before), needs=event.needs, partner=event.partner, **_known(before),
     )  # fmt: skip
     return Step(waits)
 
@@ -120,7 +120,8 @@ def _lacks(before: Standing | None, reason: str, place: Place | None, facts: Fac
     if _holds(before) and ENDS[before.cause].is_gate:
         return replace(before, needs=needs)
     cause, at_ts = Cause.NEEDS_ROWS, facts.applied()
-    return Standing(State.HELD, reason, cause, at_ts, place, needs=needs, **_known(before))
+    fault = _past_lost(before)
+    return Standing(State.HELD, reason, cause, at_ts, place, fault=fault, needs=needs, **_known(before))
 
 
 def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> Step:
@@ -203,6 +204,10 @@ def _goes_on(held: Standing) -> Standing:
     return Standing(State.RELEASED, applied_ts=held.applied_ts, times=held.times, **_known(held))
 
 
+def _past_lost(before: Standing | None) -> str:
+    return "" if before is None else before.past_lost
+
+
 def _known(before: Standing | None) -> dict[str, Any]:
     """The memory of a table whatever happens to it next (Standing)."""
     if before is None:
@@ -211,15 +216,20 @@ def _known(before: Standing | None) -> dict[str, Any]:
 
 
 # --- the pipeline file and its sources --------------------------------------------------------------
-def _selected(before: Standing | None, event: e.Selected, __: Facts) -> Step:
+def _selected(before: Standing | None, event: e.Selected, facts: Facts) -> Step:
     """The verdict of merge/follow.py, with a look at all records of the table before. A joining
-    table may bring statements that nobody has approved.
+    table may bring statements that nobody has approved. A past that was lost before it was left is lost.
     """
     unread = before is not None and before.is_unread and event.state is not State.LEFT
+    fault = _past_lost(before)
     if event.state is State.HELD:
         cause, needs = Cause.NEEDS_ROWS, event.needs
-        return Step(Standing(State.HELD, event.reason, cause, event.at_ts, needs=needs, unread=unread))
-    return Step(Standing(event.state, event.reason, applied_ts=event.at_ts, source=event.source, unread=unread))
+        reason = shown.comes_without_past(facts.name) if fault else event.reason
+        return Step(Standing(State.HELD, reason, cause, event.at_ts, fault=fault, needs=needs, unread=unread))
+    fault = fault if event.state is State.LEFT else ""
+    return Step(
+        Standing(event.state, event.reason, applied_ts=event.at_ts, fault=fault, source=event.source, unread=unread)
+    )
 
 
 def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts) -> Step:

@@ -21,7 +21,7 @@ from tests.kit.road import Road
 from tests.kit.snapshots import Reader, Reading, patiently
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
-from tidegate import tables
+from tidegate import config, tables
 from tidegate.lake.standing.held import last_states
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.automatic import waiting
@@ -224,3 +224,40 @@ def test_a_snapshot_that_was_asked_for_before_takes_no_past(
     assert len(ended) == 2
     assert set(ended) < set(rows(road, database, "h"))
     assert road.assert_equal() == {"h": 1}
+
+
+def test_a_past_that_was_lost_waits_also_where_its_table_is_left_out_and_named_again(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """No snapshot begins by itself then, either: bronze has the past, and nobody gave it up."""
+    database = fresh_database(mariadb)
+    name = f"{database}.h"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", history: ['{name}'], exclude: []")
+    road.capture()
+
+    def step(statements: str, text: str) -> dict[str, str]:
+        road.file.write_text(text)
+        road.pipeline = config.load(road.file)
+        run(mariadb, database, statements)
+        road.capture()
+        return held(road.apply(spark))
+
+    assert not step("CREATE TABLE h (id INT PRIMARY KEY, v INT)\nINSERT INTO h VALUES (1, 1), (2, 2)", road.text)
+    assert not step("UPDATE h SET v = 3 WHERE id = 1\nDELETE FROM h WHERE id = 2", road.text)
+    known = rows(road, database, "h")
+    uri = road.lake.spark_uri(tables.silver_path(database, "h"))
+    spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1")
+    assert step("CREATE TABLE o (id INT PRIMARY KEY)", road.text).keys() == {name}
+    assert not step("INSERT INTO o VALUES (1)", road.text.replace("exclude: []", f"exclude: ['{name}']"))
+    reasons = step("INSERT INTO h VALUES (9, 9)", road.text)
+    assert "its past was lost" in reasons[name]
+    assert "rebuild" in line_of(last_states(road.lake)[name])
+    assert waiting(road.pipeline, road.lake) == {}, "a snapshot has no past"
+
+    background = BackgroundSession(lambda: spark)
+    plan = Rebuild.plan(road.pipeline, road.lake, name, "", "")
+    assert rebuild(plan, background, compare=False, report=road.lines.append) == 0
+    swap(plan, background, report=road.lines.append)
+    assert not step("DELETE FROM h WHERE id = 9", road.text)
+    assert set(known) < set(rows(road, database, "h"))
+    assert road.assert_equal() == {"h": 1, "o": 1}

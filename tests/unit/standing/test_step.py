@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.standing.life import CUT, NOW, PLACE, arrows, events, facts, grounds, standings, waits
-from tidegate.errors import SchemaMismatch, StreamCorrupt, UnknownEvent, UnsupportedValue
+from tidegate.errors import PastDamaged, PastUnlike, SchemaMismatch, StreamCorrupt, UnknownEvent, UnsupportedValue
 from tidegate.remedy import JUDGE, RECREATE, REFILL, Needs, Remedy
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.standing import events as e
@@ -125,6 +125,31 @@ def test_what_a_table_is_known_for_outlives_all_that_holds_it() -> None:
     unread = step(replace(known, unread=False), e.SentBelow("why", unread=True), facts()).standing
     assert unread is not None
     assert (unread.approved_ts, unread.is_unread) == (15, True)
+
+
+@pytest.mark.parametrize("fault", [PastUnlike.__name__, PastDamaged.__name__])
+def test_a_lost_past_stays_lost_while_the_table_is_left_out_or_loses_rows_too(fault: str) -> None:
+    """Else a snapshot would begin by itself, and take it: bronze has that past, and no person gave it up."""
+    cause = cause_of(fault)
+    lost = Standing(State.HELD, "why", cause, 10, fault=fault, needs=Needs.ROWS)
+    left = step(lost, e.Selected(State.LEFT, 10, "the pipeline file"), facts()).standing
+    assert left is not None
+    more = (
+        (lost, e.RowsGone("a table whose rows it takes lacks some", PLACE)),
+        (left, e.Selected(State.HELD, 10, "the pipeline file")),
+        (left, e.FlowsIn("s1", "d.t of s1")),
+    )
+    for before, event in more:
+        held = step(before, event, facts()).standing
+        assert held is not None
+        assert held.lacks_past, event
+    for event in (e.WaveBegins("a", 30), e.Emptied(30)):
+        after = step(lost, event, facts()).standing
+        assert after is not None
+        assert not after.past_lost
+    again = step(left, e.Selected(State.RELEASED, 10, "the pipeline file"), facts()).standing
+    assert again is not None
+    assert not again.past_lost
 
 
 def test_what_joins_a_table_may_bring_statements_that_nobody_has_approved() -> None:
