@@ -104,6 +104,7 @@ def _optional(pipeline: config.Pipeline) -> list[str]:
     """DAGs that a pipeline has by its file alone."""
     return [
         *(["approve"] if pipeline.asks else []),
+        *(["verify"] if pipeline.verify.each_table_hours else []),
         *(["complete"] if pipeline.completeness.hourly else []),
         *(["progress"] if pipeline.completeness.each_minute else []),
         *(f"alerts_{name}" for name in pipeline.alerts.notifiers),

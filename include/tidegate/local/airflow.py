@@ -6,7 +6,7 @@ Out: Airflow's scheduler, DAG processor, triggerer and API server on 127.0.0.1, 
 
 A start is a fresh Airflow, its database copied from a template, unless history is kept: runs that a killed Airflow
 left "running" are then put back in line, so they hold nothing up. Connections are in the environment of Airflow's own
-processes only. Settings of this computer's user for another Airflow or Spark are left out.
+processes only. Settings of this computer's user for another Airflow or Spark are left out, but not those of lineage.
 """
 
 from __future__ import annotations
@@ -252,9 +252,11 @@ def _airflow() -> str:
 
 
 def _inherited() -> dict[str, str]:
-    """This process's environment, connections included, without settings made for another Airflow or Spark."""
-    foreign = ("AIRFLOW__", "AIRFLOW_HOME", "SPARK_", "PYSPARK_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    """This process's environment, connections included, without settings made for another Airflow or Spark. Where
+    lineage goes is a person's choice, not that of an Airflow (docs/lineage.md).
+    """
+    foreign, ours = ("AIRFLOW__", "AIRFLOW_HOME", "SPARK_", "PYSPARK_"), "AIRFLOW__OPENLINEAGE__"
+    return {name: value for name, value in os.environ.items() if name.startswith(ours) or not name.startswith(foreign)}
 
 
 def _named(connections: Mapping[str, str]) -> dict[str, str]:

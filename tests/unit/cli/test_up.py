@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tidegate.cli.up import up
+from tidegate.cli.up import _optional, up
+from tidegate.config import Pipeline
 from tidegate.home import HOME_ENV
+from tidegate.local.airflow import Airflow
 
 PIPELINE = """
 pipeline: p
@@ -65,3 +68,21 @@ class Closed:
 
     def flush(self) -> None:
         raise BrokenPipeError
+
+
+@pytest.mark.parametrize(("hours", "runs"), [(0, False), (24, True)])
+def test_up_lets_verify_run_by_itself_if_the_file_says_so(hours: int, runs: bool) -> None:
+    pipeline = Pipeline.model_validate(yaml.safe_load(PIPELINE) | {"verify": {"each_table_hours": hours}})
+    assert ("verify" in _optional(pipeline)) == runs
+
+
+def test_ups_airflow_sends_lineage_where_the_terminal_says_and_takes_no_other_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", '{"type": "console"}')
+    monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "True")
+    monkeypatch.setenv("AIRFLOW__CELERY__BROKER_URL", "redis://elsewhere")
+    environment = Airflow(tmp_path / "home", tmp_path, tmp_path, {})._environment
+    assert environment["AIRFLOW__OPENLINEAGE__TRANSPORT"] == '{"type": "console"}'
+    assert environment["AIRFLOW__CORE__LOAD_EXAMPLES"] == "False"
+    assert "AIRFLOW__CELERY__BROKER_URL" not in environment
