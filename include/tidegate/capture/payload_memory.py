@@ -1,7 +1,7 @@
 """Memory for payloads, used again once nobody holds its segment.
 
 In:  how many bytes a segment may need.
-Out: uint8 arrays, uninitialised.
+Out: uint8 arrays, uninitialised, each from a whole page on: the value log's disk takes them without a copy.
 
 A payload lives until bronze has it, so a busy capture needs a few at a time, for ever anew.
 Touching fresh memory was a fifth of capture's CPU (page faults); returned memory is warm. An array
@@ -15,6 +15,8 @@ from collections import deque
 
 import numpy as np
 import numpy.typing as npt
+
+from tidegate.segments.memory_pages import at_whole_page
 
 
 class PayloadMemory:
@@ -33,7 +35,7 @@ class PayloadMemory:
         try:
             owner = self._kept.pop()
         except IndexError:
-            owner = memoryview(np.empty(self._array_bytes, np.uint8).data)
+            owner = memoryview(at_whole_page(self._array_bytes).data)
         # What is cut from an array over a memoryview refers to that array: numpy looks for no owner behind it.
         lent = np.frombuffer(owner, np.uint8)
         weakref.finalize(lent, self._kept.append, owner).atexit = False

@@ -44,6 +44,8 @@ VALUE_LOG_FILE_BYTES: Final = 512 * MIB
 VALUE_LOG_FILE_SECONDS: Final = 600.0
 # From a file's age to its end two segments come, and the first of them lands.
 VALUE_LOG_GONE_SECONDS: Final = 60.0
+# A payload as large as this goes to the disk without a copy; a smaller one costs less with it than a write of its own.
+VALUE_LOG_DIRECT_BYTES_MIN: Final = 1 * MIB
 # Left free on the value log's disk: what else runs there (a server, Airflow's logs) must not die of a slow lake.
 DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
 

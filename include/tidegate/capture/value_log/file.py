@@ -43,7 +43,7 @@ REMEDY: Final = (
 _SECTOR_BYTES: Final = 512
 _REST_BYTES_MIN: Final = 64  # of a last sector that isn't whole: fewer zeros are a payload's own
 _CHUNK_BYTES: Final = 1 << 20
-_HEAD_BYTES: Final = 4096  # of most records the whole head
+_HEAD_BYTES: Final = 8192  # of most records the whole head, spaces included
 # Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
 _MAGIC: Final = RECORD_MAGIC.to_bytes(4, "little")
 

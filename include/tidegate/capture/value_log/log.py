@@ -25,8 +25,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
+from tidegate.capture.value_log.appender import Appender, Bytes
 from tidegate.capture.value_log.file import REMEDY, Damage, End, Pointer, Record, Torn, file_number, opened
 from tidegate.capture.value_log.folder import LOCK, fenced, log_id, make_folder
 from tidegate.capture.value_log.kept_head import keep_tail, kept_tail
@@ -36,8 +37,6 @@ from tidegate.errors import ValueLogError, ValueLogFull
 from tidegate.failpoint import failpoint
 from tidegate.limits import VALUE_LOG_FILE_BYTES, VALUE_LOG_FILE_SECONDS
 from tidegate.segments.segment import Segment
-
-_Bytes: TypeAlias = bytes | memoryview
 
 log = logging.getLogger(__name__)
 
@@ -164,15 +163,18 @@ class ValueLog:
 
     def append(self, segment: Segment) -> Pointer:
         """Write a record; where it lies. Raises ValueLogFull before it is begun, ValueLogError: then open anew."""
-        parts = encode(segment)
+        file = self._files[-1]
+        ends = file.bytes >= self._file_bytes or file.is_old(segment.captured_at)
+        at = 0 if ends else file.bytes
+        parts = encode(segment, at if self._current.goes_direct(segment.payload) else None)
         size = sum(len(part) for part in parts)
         if self.room_bytes() < size + FOOTER_BYTES:
             raise ValueLogFull(self._full(), where=str(self.folder), remedy=_GO_ON)
-        if self._files[-1].bytes >= self._file_bytes or self._files[-1].is_old(segment.captured_at):
+        if ends:
             self._rotate()
         file = self._files[-1]
         self._write(parts)
-        at, file.bytes = file.bytes, file.bytes + size
+        file.bytes += size
         file.take(segment)
         return Pointer(file.number, at, size)
 
@@ -180,7 +182,7 @@ class ValueLog:
         """Make every append so far durable (fdatasync)."""
         file = self._files[-1]
         try:
-            os.fdatasync(self._current.fileno())
+            self._current.sync()
         except OSError as error:
             self._fail("synced", error, file.synced_bytes)
         file.synced_bytes = file.bytes
@@ -265,13 +267,13 @@ class ValueLog:
 
     # --- files --------------------------------------------------------------------------------------------
 
-    def _open_last(self) -> Any:
+    def _open_last(self) -> Appender:
         last = self._files[-1] if self._files else None
         if last is None or last.complete:
             number = last.number + 1 if last else 1
             last = _File(_path(self.folder, number), number)
         try:
-            file = last.path.open("ab", buffering=0)
+            file = Appender(last.path)
             sync(str(self.folder))
         except OSError as error:
             raise _error("opened", error, last.path) from error
@@ -290,16 +292,16 @@ class ValueLog:
         last.complete = True
         self._current = self._open_last()
 
-    def _write(self, parts: Sequence[_Bytes]) -> None:
+    def _write(self, parts: Sequence[Bytes]) -> None:
         try:
-            _write_all(self._current.fileno(), parts)
+            self._current.write(parts, self._files[-1].bytes)
         except OSError as error:
             self._fail("written", error, self._files[-1].bytes)
 
     def _fail(self, what: str, error: OSError, good_bytes: int) -> None:
         """Leave no half of a record behind, and report the fault."""
         try:
-            os.ftruncate(self._current.fileno(), good_bytes)
+            self._current.cut_off(good_bytes)
         except OSError:
             log.warning("the torn end of %s is cut off when it is opened again", self._files[-1].path)
         raise _error(what, error, self._files[-1].path) from error
@@ -387,14 +389,3 @@ def _error(what: str, error: OSError, path: Path) -> ValueLogError | ValueLogFul
     if error.errno in _FULL:
         return ValueLogFull(f"can't be {what}: {error.strerror}", where=str(path), remedy=_GO_ON)
     return ValueLogError(f"can't be {what}: {error.strerror}", where=str(path), remedy="check this disk")
-
-
-def _write_all(descriptor: int, parts: Sequence[_Bytes]) -> None:
-    """Writev until all is written; a short write goes on where it stopped."""
-    waiting = [memoryview(part) for part in parts if len(part)]
-    while waiting:
-        written = os.writev(descriptor, waiting)
-        while waiting and written >= len(waiting[0]):
-            written -= len(waiting.pop(0))
-        if written:
-            waiting[0] = waiting[0][written:]

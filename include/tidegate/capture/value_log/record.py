@@ -6,7 +6,7 @@ Out: the other.
 record = u32 magic, u64 length, u32 CRC-32C of payload, payload; footer = u64 largest commit_ts, u64
 last seq, u32 CRC-32C of these, u32 end magic; all little-endian (after TiDB Binlog,
 pump/storage/vlog.go and log.go). A record's payload = u32 length of a JSON header, the header (a
-segment's fields), its context, its payload.
+segment's fields, perhaps with spaces behind them), its context, its payload.
 
 The header says how long context and payload are, so a record's length stands in it twice: a length
 whose bits flipped points anywhere, also past the file's end, and must not pass for a record cut
@@ -22,6 +22,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from tidegate.segments.crc32c import crc32c
+from tidegate.segments.memory_pages import PAGE_BYTES
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
@@ -58,8 +59,11 @@ def commit_ts_of(segment: Segment) -> int:
     return max(segment.max_commit_ts, segment.resolved_ts)
 
 
-def encode(segment: Segment) -> list[bytes | memoryview]:
-    """The parts of a record, in order; context and payload are not copied."""
+def encode(segment: Segment, offset: int | None = None) -> list[bytes | memoryview]:
+    """The parts of a record, in order, the payload last; context and payload are not copied.
+
+    offset: where the record lies in its file, if its payload is to begin at a whole page there: spaces end the header.
+    """
     header: dict[str, Any] = {name: getattr(segment, name) for name in _NAMES}
     header |= {
         "captured_at": segment.captured_at.isoformat(),
@@ -68,6 +72,9 @@ def encode(segment: Segment) -> list[bytes | memoryview]:
         "payload_bytes": len(segment.payload),
     }
     text = json.dumps(header, separators=(",", ":")).encode()
+    if offset is not None:
+        begins = offset + RECORD.size + _LENGTH.size + len(text) + len(segment.context)
+        text += b" " * (-begins % PAGE_BYTES)
     parts = [_LENGTH.pack(len(text)), text, segment.context, segment.payload]
     crc = 0
     for part in parts:
