@@ -176,7 +176,7 @@ def _emptied_ts(app: Application, window: Window, table: Physical) -> int:
         dropped = version.status is VersionStatus.DROPPED
         policy = policies.drop_table if dropped else policies.truncate
         if version.kind == SNAPSHOT or policy is Policy.APPLY:
-            emptied_ts = max(emptied_ts, version.commit_ts)
+            emptied_ts = max(emptied_ts, version.commit_ts - 1)  # rows of that very moment come after it
     return emptied_ts
 
 

@@ -25,9 +25,11 @@ from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.schema.follow.kinds import ddl_kinds
+from tidegate.schema.follow.renames import gives
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.renamed import to_text
 from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.spark_sql import quote
 from tidegate.table_names import Physical
 
@@ -141,15 +143,20 @@ def kept_of(app: Application, entry: TableWindow) -> Kept:
 
 
 def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[Change]:
-    """(version before, version) of every schema version beginning in the table's window; ignored
-    ones left out.
+    """(version before, version) of every schema version beginning in the table's window. Left out are ignored ones,
+    and those at the very moment of a snapshot, but where rows went to another table.
     """
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
     own_changes: list[Change] = []
     for source, database, table in sorted(entry.physical):
         before, begin_ts = None, entry.begins(Physical(source, database, table))
-        for version in app.histories[source].versions(database, table):
-            if begin_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
+        versions = app.histories[source].versions(database, table)
+        read = {version.commit_ts: version.version for version in versions if version.kind == SNAPSHOT}
+        for version in versions:
+            # A quiet server's view has the last statement's own commit_ts: the rows that were read know of it.
+            is_in_rows = version.version < read.get(version.commit_ts, 0) and not gives(before, version)
+            is_ours = begin_ts < version.commit_ts <= cut_ts and not is_in_rows
+            if is_ours and not ignored.intersection(ddl_kinds(before, version)):
                 own_changes.append((before, version))
             before = version
     return own_changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.kinds import ddl_kinds
-from tidegate.schema.replay.history import SchemaHistory
+from tidegate.schema.replay.history import SNAPSHOT, SchemaHistory
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
 from tidegate.table_names import Physical
@@ -157,6 +158,27 @@ def test_what_is_ignored_is_no_change_of_the_table_and_what_follows_it_is(tmp_pa
     assert window.held == {}
     changes = version_changes(app, window.tables["d.t"], 99)
     assert [(old.kind if old else "", new.ddl) for old, new in changes] == [("truncate", "ALTER TABLE t ADD c INT")]
+
+
+def test_a_statement_at_a_snapshots_own_moment_is_behind_it_but_where_it_gave_rows_away(tmp_path: Path) -> None:
+    """A quiet server's view has the commit_ts of the last statement: what was read knows of it."""
+    app = _app(tmp_path, "{add_column: ask, rename_table: stop}", "ALTER TABLE t ADD c INT", "RENAME TABLE t TO other")
+    history = app.histories["s"]
+    altered = history.versions("d", "t")[1]
+    begun = replace(altered, version=altered.version + 1, kind=SNAPSHOT, ddl="", file="", pos=0)
+    assert _judged(app).held["d.t"].cause == Cause.DDL_ASKS
+
+    app.histories["s"] = _history("ALTER TABLE t ADD c INT")
+    app.histories["s"].add([begun])
+    window = _judged(app)
+    assert window.held == {}
+    assert version_changes(app, window.tables["d.t"], 99) == [(altered, begun)], "its rows have the column already"
+
+    renamed = history.versions("d", "t")[-1]
+    app.histories["s"] = history
+    history.add([replace(begun, version=renamed.version + 1, commit_ts=renamed.commit_ts)])
+    changes = version_changes(app, window.tables["d.t"], 99)
+    assert [new.kind for _, new in changes] == ["alter", "rename", SNAPSHOT], "other takes its rows"
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS - {"truncate", "drop_table", "drop_partition"}))
