@@ -41,7 +41,7 @@ _PASSING_WORDS: Final = re.compile(
 # What a worker's traceback ends with when bronze or staging couldn't be reached.
 _WORKERS_IO: Final = re.compile(
     r"(?m)^(?:[\w.]*\.)?(?:OSError|ConnectionError|Connection\w+Error|TimeoutError|BrokenPipeError|MemoryError"
-    r"|LakeUnavailable)\b"
+    r"|StoreError|StoreDeniedError|LakeUnavailable)\b"
 )
 _CAUSES_MAX: Final = 20
 

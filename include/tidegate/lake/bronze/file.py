@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 from tidegate.delta.stores.store import make_folder, sync
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.storage.store_error import StoreError
 from tidegate.limits import PUT_BYTES_MAX, SEGMENT_BYTES_MAX
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS
@@ -35,10 +35,6 @@ from tidegate.tables import SEGMENTS
 _BULKY: Final = ("context", "payload")
 _PACKED: Final = (*_BULKY, "gtid_executed")  # a set of a topology that has seen much is kilobytes, in each row
 FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name not in SEGMENTS.partition_by])
-# What Arrow says of a file, and not of the store that it lies in.
-_DAMAGE: Final = re.compile(
-    r"(?i)crc|checksum|decompress|corrupt|thrift|deserializ|end of stream|encoding|page|invalid|parquet"
-)
 _KINDS: Final = (
     lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
     lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -104,8 +100,8 @@ def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
                 raise pa.ArrowInvalid("its footer names other columns or types than bronze's")
             yield file
     except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
-        # The store's own troubles pass: on a disk they have a number, elsewhere their words tell.
-        if isinstance(error, OSError) and (error.errno or not (lake.is_local or _DAMAGE.search(str(error)))):
+        # The store's own troubles pass: on a disk they have a number, elsewhere a class.
+        if isinstance(error, StoreError | FileNotFoundError) or (isinstance(error, OSError) and error.errno):
             raise
         line = str(error).split("\n", 1)[0]
         raise StreamCorrupt(

@@ -2,5 +2,5 @@
 
 In:  a lake's path, the options of its store.
 Out: storage_options.py: the same options for delta-rs and for Spark. store_files.py: a store's files, as pyarrow opens
-     them. lake/files.py uses both.
+     them. store_error.py: the errors of such a store. lake/files.py uses them.
 """

@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 from obstore import exceptions
 
 from tidegate.delta.stores.object_store import bucket
+from tidegate.lake.storage.store_error import StoreDeniedError, StoreError
 from tidegate.limits import STORE_FILE_RETRY_SECONDS_MAX
 
 _FILE: Final = pafs.FileType.File
@@ -197,6 +198,6 @@ def _asked() -> Iterator[None]:
     try:
         yield
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-        raise PermissionError(str(error)) from error
+        raise StoreDeniedError(str(error)) from error
     except exceptions.BaseError as error:
-        raise OSError(str(error)) from error
+        raise StoreError(str(error)) from error

@@ -11,16 +11,19 @@ import pyarrow.parquet as pq
 
 from tidegate.errors import LakeUnavailable, SilverDamaged
 from tidegate.lake.files import LakeFiles, refused_of
+from tidegate.lake.storage.store_error import StoreError
 from tidegate.remedy import DAMAGED
 
 
 def opened(lake: LakeFiles, where: str) -> pq.ParquetFile:
-    """Raises SilverDamaged, and LakeUnavailable where the lake's store or disk doesn't answer."""
+    """Raises SilverDamaged; LakeUnavailable or StoreError where the lake's disk or store doesn't answer."""
     try:
         return pq.ParquetFile(lake.open(where), coerce_int96_timestamp_unit="us", memory_map=False)
     except FileNotFoundError:
         raise SilverDamaged("a data file is gone", where=where, remedy=DAMAGED) from None
     except LakeUnavailable as error:
         raise refused_of(error) from error
+    except StoreError:
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         raise SilverDamaged(f"a data file can't be read: {error}", where=where, remedy=DAMAGED) from None

@@ -9,8 +9,14 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from tests.kit.s3 import S3
+from tests.kit.s3 import S3, moto
+from tidegate.errors import SilverDamaged, StreamCorrupt
+from tidegate.lake.bronze.file import reading
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.storage import store_files
+from tidegate.lake.storage.store_error import StoreError
+from tidegate.tables import SEGMENTS
+from tidegate.upsert.files.open_file import opened
 
 NAMES = ["r=a%3Ab/x", "r=\u00e4 b/x#y?z", "r=a+b~{}/[x]^`|", "r=100%/x"]
 
@@ -69,3 +75,35 @@ def test_a_file_that_fails_half_written_leaves_its_error(s3: S3) -> None:
     lake = LakeFiles(s3.folder(), s3.options)
     with pytest.raises(TypeError):
         lake.write("t/x", [b"1", 2])
+
+
+def test_a_store_that_does_not_answer_says_nothing_of_the_bytes_of_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words have the file's address, with "parquet" in it. A table would be held, or all of apply stopped, for
+    damage.
+    """
+    monkeypatch.setattr(store_files, "STORE_FILE_RETRY_SECONDS_MAX", 1.0)
+    with moto() as own:
+        lake = LakeFiles(own.folder(), {**own.options, "timeout": "1s"})
+        for path in ("t/x.parquet", f"{SEGMENTS.path}/x.parquet"):
+            with lake.filesystem.open_output_stream(lake.local(path)) as sink:
+                pq.write_table(pa.table({"n": [1, 2]}), sink)
+        lake.write("t/damaged.parquet", [b"no Parquet at all"])
+        assert opened(lake, "t/x.parquet").metadata.num_rows == 2
+        handle = lake.open("t/x.parquet")
+        with own.silent():
+            with pytest.raises(StoreError):
+                opened(lake, "t/x.parquet")
+            with pytest.raises(StoreError), reading(lake, "x.parquet"):
+                pass
+            monkeypatch.setattr(LakeFiles, "open", lambda *_: handle)  # it is silent from now on
+            with pytest.raises(StoreError):
+                opened(lake, "t/x.parquet")
+            with pytest.raises(StoreError), reading(lake, "x.parquet"):
+                pass
+        monkeypatch.undo()
+        with pytest.raises(SilverDamaged):
+            opened(lake, "t/damaged.parquet")
+        with pytest.raises(StreamCorrupt), reading(lake, "x.parquet"):
+            pass  # it has no column of bronze
+        with pytest.raises(FileNotFoundError), reading(lake, "none.parquet"):
+            pass
