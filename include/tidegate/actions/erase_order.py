@@ -20,7 +20,8 @@ from tidegate.actions.desk import Desk
 from tidegate.conditions.condition_text import read_condition
 from tidegate.conditions.model import leaves, literals_of
 from tidegate.erase.erasure import Erasure, Order
-from tidegate.errors import TidegateError, UsageError, unexpected
+from tidegate.errors import LakeUnavailable, TidegateError, UsageError, unexpected
+from tidegate.limits import MESSAGE_CHARACTERS_MAX
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.tables.actions_table import Act
 
@@ -54,6 +55,8 @@ def carry_out(
             done = erasure.plan() if dry_run else erasure.run()
         except TidegateError as error:
             raise _hidden(error, order.where) from None
+        except OSError as error:  # of the lake's files; a source's have their class already
+            raise _hidden(_unreached(error), order.where) from None
         except Exception as error:  # noqa: BLE001 - its text may quote a value
             raise _hidden(unexpected(error), order.where) from None
         lines = tuple(each.planned if dry_run else each.line for each in done)
@@ -82,6 +85,15 @@ def _values(where: str) -> Iterator[str]:
     for leaf in leaves(read_condition(where)):
         for literal in literals_of(leaf):
             yield literal if isinstance(literal, str) else f"{literal:f}"
+
+
+def _unreached(error: OSError) -> LakeUnavailable:
+    """It passes, or is mended; the next run goes on with what is left."""
+    line = " ".join(str(error).split())[:MESSAGE_CHARACTERS_MAX]
+    return LakeUnavailable(
+        f"a file of the lake can't be read or written: {line}",
+        remedy="check the lake's disk or store, then run it again: what is erased stays so",
+    )
 
 
 def _hidden(error: TidegateError, where: str) -> TidegateError:

@@ -113,7 +113,8 @@ class SubjectPlaces:
     def certified(self) -> dict[str, Any]:
         """For a certificate: new files, the first version of each table without rows of the subject; no value."""
         bronze: list[tuple[Table, SegmentRows | ChunkRows]] = [(SEGMENTS, self.segments), (CHUNKS, self.chunks)]
-        versions = {table.path: self.lake.log(table.path).state().version for table, _ in bronze}
+        # As forget() has read them: what comes later, or a lake that is away by now, is nothing to the certificate.
+        versions = {table.path: self.lake.log(table.path).known.version for table, _ in bronze}
         versions[self.past.older.path] = self.past.older.version
         if self.changelog is not None:
             versions[self.changelog.older.path] = self.changelog.older.version

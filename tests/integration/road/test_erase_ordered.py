@@ -18,10 +18,13 @@ from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate.actions.desk import Desk
 from tidegate.actions.erase_order import Done, carry_out
-from tidegate.erase.erasure import Order
-from tidegate.errors import UsageError
+from tidegate.delta.log import DeltaLog
+from tidegate.erase.erasure import Erased, Erasure, Order
+from tidegate.erase.older_versions import OlderVersions
+from tidegate.errors import LakeUnavailable, UsageError
 from tidegate.lake.people import audit
 from tidegate.lake.people.audit import Author
+from tidegate.lake.storage.store_error import StoreError
 from tidegate.local.server import Server
 from tidegate.tables.actions_table import ActionOutcome
 
@@ -94,3 +97,46 @@ def test_a_dry_run_says_what_would_go_and_a_certificate_what_went(
     assert (last.outcome, last.action.author.user, last.action.subject) == (ActionOutcome.DONE, "eve", done.order)
     assert PERSON not in str(audit.actions(road.lake)) + str(done) + "".join(road.lines)
     road.assert_equal()
+
+
+def test_a_lake_that_is_away_is_asked_again_and_takes_no_certificate(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of it, a fault of the store isn't a fault of tidegate, which no task tries again. Behind it, another
+    run would certify nothing.
+    """
+    database = fresh_database(mariadb)
+    table, where = f"{database}.t", f"mail = '{PERSON}'"
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    run(mariadb, database, f"""
+        CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(60))
+        INSERT INTO t VALUES (1, '{PERSON}'), (2, 'bob')
+        DELETE FROM t WHERE id = 1
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+
+    def away(*_: object, **__: object) -> None:
+        raise StoreError(f"Generic S3 error: Error performing PUT http://store/x/{PERSON}.parquet in 180 s")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OlderVersions, "forget", away)
+        with pytest.raises(LakeUnavailable, match="Error performing PUT") as met:
+            ordered(road, table, where, dry_run=False)
+    assert PERSON not in str(met.value)
+    erased = Erasure.run
+
+    def then_away(self: Erasure) -> list[Erased]:
+        done = erased(self)
+        monkeypatch.setattr(DeltaLog, "state", away)
+        return done
+
+    monkeypatch.setattr(Erasure, "run", then_away)
+    done = ordered(road, table, where, dry_run=False)
+    monkeypatch.undo()
+    assert places_of(tmp_path / "lake", PERSON) == set()
+    (of_table,) = done.certificate["tables"]
+    assert of_table["keys"] == 1
+    versions = of_table["first_versions_without_them"]
+    assert versions["bronze/segments"] == road.lake.log("bronze/segments").state().version

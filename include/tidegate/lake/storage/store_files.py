@@ -62,6 +62,9 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
                 files, folders = listed["objects"], listed["common_prefixes"]
         if base and not files and not folders and not selector.allow_not_found:
             raise FileNotFoundError(f"there is nothing in {base}")
+        # Spark, and people at a console, make an empty object `folder/`: it comes without its last character.
+        known = {base.rstrip("/"), *folders}
+        files = [meta for meta in files if meta["size"] or meta["path"] not in known]
         return [*(pafs.FileInfo(folder, _FOLDER) for folder in folders), *map(_file, files)]
 
     def open_input_file(self, path: str) -> pa.PythonFile:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from urllib.request import Request, urlopen
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from tests.kit.s3 import S3, moto
+from tests.kit.s3 import BUCKET, S3, moto
 from tidegate.errors import SilverDamaged, StreamCorrupt
 from tidegate.lake.bronze.file import reading
 from tidegate.lake.files import LakeFiles
@@ -55,6 +56,19 @@ def test_folders_are_those_that_hold_something(s3: S3) -> None:
     lake.delete_folder("t/a")
     assert [info.base_name for info in lake.listed("t", recursive=True)] == ["y"]
     lake.filesystem.delete_file(lake.local("t/none"))
+
+
+def test_an_object_that_stands_for_a_folder_is_no_file(s3: S3) -> None:
+    """S3A makes them, and so do people at a console."""
+    lake = LakeFiles(s3.folder(), s3.options)
+    lake.write("t/a/x", [b"1"])
+    for folder in ("t", "t/a"):
+        with urlopen(Request(f"{s3.endpoint}/{BUCKET}/{lake.local(folder)}/", data=b"", method="PUT"), timeout=30):
+            pass
+    for recursive in (False, True):
+        listed = lake.listed("t", recursive=recursive)
+        assert [info.base_name for info in listed if info.is_file] == ["x"] * recursive
+    assert list(lake.written_ms("t")) == ["a/x"]
 
 
 def test_what_is_not_there_is_not_found(s3: S3) -> None:
