@@ -41,7 +41,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.figures.usage import capture_meter
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_not_anothers
 from tidegate.log_lines import known
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
@@ -79,7 +79,7 @@ class CaptureRun:
             )
         try:
             check_writable(self.lake)
-            check_own(self.lake, self.pipeline.pipeline, pipeline_of(self.lake))
+            check_not_anothers(self.lake, self.pipeline.pipeline)
         except LakeUnavailable as error:
             log.warning("%s", error)  # capture may go on without it; see recovery
         with SourceLease(self.lake, self.source_name, stop or threading.Event()) as lease:

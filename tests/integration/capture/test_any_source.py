@@ -23,9 +23,11 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.control import append
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing.followed import FollowedChange, rows_of
 from tidegate.segments.segment import Segment
-from tidegate.tables import SegmentKind
+from tidegate.tables import FOLLOWED, SegmentKind
 
 ROOT = Path(__file__).resolve().parents[3]
 POINTS = (
@@ -66,6 +68,27 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     assert_has_every_line(tmp_path)
     assert len(bronze_segments(tmp_path / "lake")) > 10
     assert any(one.kind is SegmentKind.HEARTBEAT for one in bronze_segments(tmp_path / "lake"))
+
+
+@pytest.mark.parametrize("harm", ["gone", "damaged", "its log"])
+def test_capture_goes_on_where_the_owner_of_its_lake_cannot_be_read(
+    tmp_path: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The source may purge its log while a person mends control/followed. It goes on in no other pipeline's lake."""
+    lake = LakeFiles(str(tmp_path / "lake"))
+    append(lake, FOLLOWED, rows_of(1, "test", [FollowedChange("one", "followed", 0)], None, 0))
+    folder = tmp_path / "lake" / FOLLOWED.path
+    (file,) = folder.glob("*.parquet")
+    if harm == "gone":
+        file.unlink()
+    elif harm == "damaged":
+        file.write_bytes(b"damaged")
+    else:
+        (folder / "_delta_log" / f"{0:020}.json").write_bytes(b"{")
+    wrote(tmp_path, 0, 20)
+    file_run(tmp_path).run(300, idle_seconds=0.5)
+    assert_has_every_line(tmp_path)
+    assert "whose lake" in caplog.text
 
 
 def test_killed_at_each_point_in_turn_it_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:

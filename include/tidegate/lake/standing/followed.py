@@ -11,19 +11,24 @@ and table. table_states follows from it under the change's number, exactly once
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import pyarrow as pa
+
 from tidegate import tables
 from tidegate.config import Pipeline, Tables
-from tidegate.errors import LakeRefused
+from tidegate.errors import LakeRefused, TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.follow import LeftAt
 from tidegate.table_names import Physical
 from tidegate.tables import State
+
+log = logging.getLogger(__name__)
 
 FOLLOWED, CATCHING_UP = "followed", "catching_up"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
@@ -149,6 +154,18 @@ def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
             where=lake.root,
             remedy=f"name the pipeline {owner} again, or give it a lake path of its own",
         )
+
+
+def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
+    """As check_own, for work that doesn't wait for this table: a source may purge its log meanwhile. Where the owner
+    can't be read, a warning says so.
+    """
+    try:
+        owner = pipeline_of(lake)
+    except (TidegateError, OSError, pa.ArrowException) as error:
+        log.warning("whose lake %s is can't be read: %s", lake.root, error)
+        return
+    check_own(lake, pipeline, owner)
 
 
 def rows_of(
