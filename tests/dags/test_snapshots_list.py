@@ -46,6 +46,19 @@ def test_all_of_them_have_one_end() -> None:
     assert "to be read" not in snapshots_list([paused], NOW)
 
 
+def test_a_reader_that_slows_down_isnt_done_when_its_first_waves_said() -> None:
+    """As where snapshot.bytes_per_second lets it sleep after a fast first wave."""
+    fast = replace(ONE, rows=5_000, estimate=200_000)
+    for silent, left in ((0, "39.0 s"), (1, "38.0 s"), (11, "7 min"), (50, "32 min")):
+        going = replace(
+            fast,
+            began_at=datetime.fromtimestamp(NOW - silent - 1, UTC),
+            read_at=datetime.fromtimestamp(NOW - silent, UTC),
+        )
+        assert cells(going)[0][5] == left, silent
+        assert f"About {left} left" in snapshots_list([going], NOW)
+
+
 def test_of_many_tables_those_that_are_read_come_first() -> None:
     waiting = [replace(ONE, table=f"a{n:03}", waves=0, rows=0) for n in range(60)]
     shown = cells(*waiting, ONE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tidegate.capture.health import health, slowest
 from tidegate.commit_ts import time_text
 from tidegate.lake.figures.verified import VerifiedTogether
-from tidegate.snapshot.progress.forecast import forecast, seconds_left
+from tidegate.snapshot.progress.forecast import forecast, rate, seconds_left
 
 if TYPE_CHECKING:
     from tidegate.lake.figures.timeline import Timeline
@@ -30,12 +30,12 @@ def plain(view: PipelineView) -> dict[str, Any]:
     cells: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view.standing)), "why": view.why}
     if view.standing is not None:
         at = slowest(view.standing)
-        all_of_it = forecast(view.snapshots)
+        all_of_it = forecast(view.snapshots, view.at)
         cells |= view.standing.to_json()
         cells["slowest"] = asdict(at) if at else None
         cells["verified"] = {name: asdict(known) for name, known in view.verified.items()}
         cells["verification"] = asdict(VerifiedTogether.of(view.standing.alive, view.verified))
-        cells["snapshots"] = [_snapshot(table) for table in view.snapshots]
+        cells["snapshots"] = [_snapshot(table, view.at) for table in view.snapshots]
         cells["snapshots_left"] = asdict(all_of_it) | {"done_at": all_of_it.done_at(view.at)} if all_of_it else None
     cells["capture"] = {name: asdict(capture) for name, capture in view.captures.items()}
     cells["schema_changes"] = [_change(view, name, change) for name, change in view.changes]
@@ -75,12 +75,12 @@ def _change(view: PipelineView, name: str, change: SchemaChange) -> dict[str, An
     }
 
 
-def _snapshot(table: TableProgress) -> dict[str, Any]:
+def _snapshot(table: TableProgress, now: float) -> dict[str, Any]:
     cells = {name: getattr(table, name) for name in _SNAPSHOT}
     return cells | {
         "estimate": table.estimate,
-        "rows_per_second": table.rate,
-        "seconds_left": seconds_left(table),
+        "rows_per_second": rate(table, now),
+        "seconds_left": seconds_left(table, now),
         "reason": table.reason,
         "left": len(table.left),
         "waiting": len(table.waiting),

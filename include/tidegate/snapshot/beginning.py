@@ -97,7 +97,7 @@ def why_unfit(version: TableVersion | None, engine: str | None = None, *, change
     key. changefeed: a changefeed's files follow the reading.
     """
     if version is None:
-        return "there is no such table at the source"
+        return "there is no such table at the source, or our account has no SELECT on it"
     try:
         make_read_plan(version)
         if changefeed:

@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from tidegate.limits import SNAPSHOT_SILENT_SECONDS
-from tidegate.snapshot.progress.forecast import Forecast, forecast, seconds_left
+from tidegate.snapshot.progress.forecast import Forecast, forecast, rate, seconds_left
 from tidegate.text_layout import age_text, counted
 from tidegate_airflow.page.layout import wide_table
 
@@ -38,7 +38,7 @@ def snapshots_list(
     shown = sorted(going, key=lambda table: (not table.waves, table.source, table.name))[:_SHOWN]
     rows = (_cells(table, now, page_of(table), held=bool(table.waiting) and is_held(table)) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
-    whole = forecast(going)
+    whole = forecast(going, now)
     when = f"<p>{escape(_when(whole, now))}</p>" if whole else ""
     return (
         f"<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>{when}"
@@ -65,11 +65,11 @@ def _cells(table: TableProgress, now: float, page: str, *, held: bool) -> tuple[
         share, left = "all read", "being applied"
     elif table.estimate:
         share = f"{min(99, 100 * table.rows // table.estimate)} % of about {table.estimate:,}"
-    if (seconds := seconds_left(table)) is not None:
-        left = age_text(max(0.0, seconds - (now - table.read_at.timestamp())))
+    if (seconds := seconds_left(table, now)) is not None:
+        left = age_text(seconds)
     if held:
         left = "when the table is no longer held"
-    cells = (state, f"{table.rows:,}", share, f"{table.rate:,.0f}", left)
+    cells = (state, f"{table.rows:,}", share, f"{rate(table, now):,.0f}", left)
     name = escape(".".join(table.name))
     linked = f"<a href='{escape(page)}'>{name}</a>" if page else name
     return (f"{linked} of {escape(table.source)}", *map(escape, cells))

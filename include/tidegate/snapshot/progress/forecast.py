@@ -15,7 +15,7 @@ from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """tables: to be read, or being read. rate: rows a second of those begun, waits included. seconds_left: for the rest
-    of the estimate, from the last wave on; None if a table lacks an estimate, or nothing was read.
+    of the estimate, from now on; None if a table lacks an estimate, or nothing was read.
 
     read_at: Unix seconds of the last wave; 0 before the first.
     """
@@ -28,14 +28,46 @@ class Forecast:
     read_at: float
 
     def done_at(self, now: float) -> float | None:
-        """The end of reading, Unix seconds: never in the past."""
-        return None if self.seconds_left is None else max(now, self.read_at + self.seconds_left)
+        """The end of reading, Unix seconds. now: that of the forecast."""
+        return None if self.seconds_left is None else now + self.seconds_left
 
 
-def seconds_left(table: TableProgress) -> float | None:
-    """Seconds for the rest of a table's estimate at its rate, from its last wave on; None if unknown."""
-    known = is_to_read(table) and table.estimate and table.rate
-    return max(0, table.estimate - table.rows) / table.rate if known else None
+def seconds_left(table: TableProgress, now: float) -> float | None:
+    """Seconds from now on for the rest of a table's estimate; None if unknown. now: Unix seconds."""
+    if not is_to_read(table) or not table.estimate:
+        return None
+    return _Pace.of([table], now).seconds(table.estimate - table.rows)
+
+
+def rate(table: TableProgress, now: float) -> float:
+    """Rows a second until now, waits included; 0 before a wave. now: Unix seconds."""
+    return _Pace.of([table], now).rate
+
+
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """rate: rows a second. head_start: seconds of the wave under way, which that rate has in it for the next rows."""
+
+    rate: float
+    head_start: float
+
+    @classmethod
+    def of(cls, begun: Sequence[TableProgress], now: float) -> _Pace:
+        """A wave under way slows it from when it takes longer than those before: else a reader that is throttled, or
+        gone, would be done at once.
+        """
+        waves, rows = sum(table.waves for table in begun), sum(table.rows for table in begun)
+        if not waves:
+            return cls(0.0, 0.0)
+        read_at = max(table.read_at for table in begun).timestamp()
+        seconds = read_at - min(table.began_at for table in begun).timestamp()
+        if seconds <= 0:  # a clock that went back
+            return cls(0.0, 0.0)
+        silent, wave = max(0.0, now - read_at), seconds / waves
+        return cls(rows / (seconds + max(0.0, silent - wave)), min(silent, wave))
+
+    def seconds(self, rows: int) -> float | None:
+        return max(0.0, max(0, rows) / self.rate - self.head_start) if self.rate else None
 
 
 def is_to_read(table: TableProgress) -> bool:
@@ -43,18 +75,14 @@ def is_to_read(table: TableProgress) -> bool:
     return table.state in (SnapshotState.REQUESTED, SnapshotState.RUNNING) and bool(table.left)
 
 
-def forecast(tables: Sequence[TableProgress]) -> Forecast | None:
-    """None without an unread table."""
+def forecast(tables: Sequence[TableProgress], now: float) -> Forecast | None:
+    """None without an unread table. now: Unix seconds."""
     reads = [table for table in tables if is_to_read(table)]
     if not reads:
         return None
     begun = [table for table in reads if table.waves]
     rows, estimate = sum(table.rows for table in reads), sum(table.estimate for table in reads)
-    rate, read_at = 0.0, 0.0
-    if begun:
-        last = max(table.read_at for table in begun)
-        seconds = (last - min(table.began_at for table in begun)).total_seconds()
-        rate, read_at = rows / seconds if seconds > 0 else 0.0, last.timestamp()
-    known = all(table.estimate for table in reads)
-    left = max(0, estimate - rows) / rate if rate and known else None
-    return Forecast(len(reads), rows, estimate, rate, left, read_at)
+    read_at = max((table.read_at for table in begun), default=None)
+    pace = _Pace.of(begun, now)
+    left = pace.seconds(estimate - rows) if all(table.estimate for table in reads) else None
+    return Forecast(len(reads), rows, estimate, pace.rate, left, read_at.timestamp() if read_at else 0.0)
