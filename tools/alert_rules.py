@@ -24,7 +24,7 @@ groups:
         for: 2m
         labels: {severity: critical}
         annotations:
-          summary: "{{ $labels.pipeline }}: no figures for two minutes"
+          summary: "{{ or $labels.pipeline `tidegate metrics` }}: no figures for two minutes"
           description: "Is `tidegate metrics` running, and does it answer?"
 """
 

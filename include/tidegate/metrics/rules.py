@@ -162,7 +162,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
     Alert.TABLES_HELD: AlertRule(
         *(_WARNS, 300, 0, (Term("tidegate_held_tables", _ABOVE),)),
         "Tables are held",
-        "{value} tables are held ({cause})",
+        "tables are held: {value} ({cause})",
         "`tidegate status {pipeline}` says for each what ends it.",
         _held,
         runbook="table-held",
@@ -170,14 +170,14 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
     Alert.SNAPSHOT_FAILED: AlertRule(
         *(_WARNS, 0, 0, (Term("tidegate_snapshot_tables", _ABOVE, labels={"state": "failed"}),)),
         "Snapshots failed",
-        "the snapshots of {value} tables failed",
+        "snapshots failed: {value}",
         "`tidegate snapshot status {pipeline}` says why. They are tried again by themselves, less and less often.",
         _unread,
     ),
     Alert.VERIFICATION_DIFFERS: AlertRule(
         *(_CRITICAL, 0, 0, (Term("tidegate_verified_tables", _ABOVE, labels={"outcome": "different"}),)),
         "Tables differ from the source",
-        "{value} tables differ from the source",
+        "tables differ from the source: {value}",
         "`tidegate verify {pipeline}` shows the rows; `--repair` copies them again.",
         _different,
         runbook="wrong-data",
