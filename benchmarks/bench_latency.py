@@ -28,7 +28,7 @@ from tidegate.lake.figures import latency  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402
-from tidegate.mysql.marker import MarkerWriter  # noqa: E402
+from tidegate.mysql.looking.marker import MarkerWriter  # noqa: E402
 
 NAME = "bench_latency"
 _TABLES = [f"t{number}" for number in range(3)]

@@ -30,7 +30,7 @@ from tidegate.lake.figures.latency import Percentiles, written_since  # noqa: E4
 from tidegate.lake.files import LakeFiles  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402
-from tidegate.mysql.marker import MarkerWriter  # noqa: E402
+from tidegate.mysql.looking.marker import MarkerWriter  # noqa: E402
 
 NAME: Final = "bench_quiet"
 FIRST_TABLES: Final = 13

@@ -22,12 +22,12 @@ from benchmarks.workloads import Workload
 from tidegate.config import DumpMode
 from tidegate.limits import SEGMENT_BYTES_DEFAULT
 from tidegate.local.server import Server
-from tidegate.mysql.connection import connect
-from tidegate.mysql.place import beginning
-from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.facts.server_facts import SourceFacts, read_facts
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpRequest, DumpStream
+from tidegate.mysql.stream.place import beginning
 from tidegate.position import Position
 
 _UNIT = "MB per CPU second"

@@ -16,9 +16,9 @@ from tidegate import config
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo, TlsMode
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo, TlsMode
+from tidegate.mysql.facts.server_facts import current_position
 
 PIPELINE = "bench"
 # A server that is told to be quick pauses no longer than this in mid-stream.

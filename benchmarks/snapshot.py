@@ -21,7 +21,7 @@ from benchmarks.figures import Missing, Row, in_turns
 from benchmarks.peers import connector_x, spark_jdbc
 from benchmarks.peers.process import Peer
 from benchmarks.workloads import DATABASE, create, play_batches
-from tidegate.mysql.connection import ConnectionInfo, TlsMode
+from tidegate.mysql.connecting.connection import ConnectionInfo, TlsMode
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion

@@ -28,8 +28,8 @@ from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local import mariadb
 from tidegate.local.server import Server
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.facts.server_facts import current_position
 
 SOURCES: Final = 4
 _UNIT: Final = "row changes per CPU second"

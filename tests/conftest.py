@@ -24,7 +24,7 @@ from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
 from tests.support.seeds import QUICK, many
 from tests.support.servers import ROOT, any_server, fresh_database, log_settings_put_back, mariadb, mysql9
-from tidegate.mysql.client import Client
+from tidegate.mysql.connecting.client import Client
 from tidegate.query import duck
 from tidegate.upsert import few_rows
 

@@ -22,7 +22,7 @@ from tidegate.lake.figures.verified import VERIFIED_ORDER
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.jobs.leases import take_lease
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind

@@ -17,7 +17,7 @@ from tidegate.errors import ConfigError
 from tidegate.lake.storage.storage_options import delta_options, store_keys
 
 if TYPE_CHECKING:
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
 
 PLACE: Final = "Airflow"  # where people act, in control/actions
 # Values that are settings, not secrets: masking "true" or a region would garble logs.
@@ -58,7 +58,7 @@ async def astorage_options(conn_id: str | None, options: dict[str, str]) -> dict
 
 def connection_info(conn_id: str) -> ConnectionInfo:
     """How to reach the source behind a connection. Raises ConfigError when there is none or it can't be used."""
-    from tidegate.mysql.connection import ConnectionInfo  # imports PyMySQL
+    from tidegate.mysql.connecting.connection import ConnectionInfo  # imports PyMySQL
 
     return ConnectionInfo.of(source_connection(conn_id))
 

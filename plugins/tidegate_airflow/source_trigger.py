@@ -52,8 +52,8 @@ class SourceAdvancedTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Ask until one of the three happens."""
-        from tidegate.mysql.connection import ConnectionInfo  # imports PyMySQL
-        from tidegate.mysql.position_asker import PositionAsker
+        from tidegate.mysql.connecting.connection import ConnectionInfo  # imports PyMySQL
+        from tidegate.mysql.looking.position_asker import PositionAsker
 
         asker: PositionAsker | None = None
         try:

@@ -17,7 +17,7 @@ import pymysql
 
 from spark_jobs.asked.lacking import Lacking, Unanswered
 from tidegate import tables
-from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
 from tidegate.mysql.start.ddl_since import ddl_since
 from tidegate.position import Position
 from tidegate.schema.follow.computed import computes_the_same, hangs_on, reads_default

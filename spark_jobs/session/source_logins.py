@@ -17,7 +17,7 @@ from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
 from tidegate.home import SOURCE_LOGINS_ENV
 from tidegate.limits import ASKED_ANSWER_SECONDS
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.source_logins import asked_sources, login
 
 

@@ -100,7 +100,7 @@ def test_a_run_captures_until_its_time_is_up_and_params_win_over_the_file(settin
 def test_a_single_quiet_source_defers_to_the_trigger_at_the_position_it_has_read_to(setting: Setting) -> None:
     from airflow.sdk.exceptions import TaskDeferred
 
-    from tidegate.mysql.position_asker import PositionAsker
+    from tidegate.mysql.looking.position_asker import PositionAsker
     from tidegate_airflow.source_trigger import SourceAdvancedTrigger
 
     setting.insert_once_captured(1)

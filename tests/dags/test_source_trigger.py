@@ -26,7 +26,7 @@ def uri(server: Server, password: str | None = None) -> str:
 
 
 def position(monkeypatch: pytest.MonkeyPatch, server: Server) -> str:
-    from tidegate.mysql.position_asker import PositionAsker
+    from tidegate.mysql.looking.position_asker import PositionAsker
     from tidegate_airflow.connections import connection_info
 
     monkeypatch.setenv("AIRFLOW_CONN_TRIGGER_TEST", uri(server))

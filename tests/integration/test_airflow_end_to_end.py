@@ -34,7 +34,7 @@ from tidegate import config, tables
 from tidegate.binlog.warm import warm
 from tidegate.config import Apply
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 from tidegate_airflow.params import ON_THE_FORM

@@ -31,7 +31,7 @@ from tidegate.errors import HoldChangedError
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.standing.standing import Standing
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Outcome

@@ -24,8 +24,8 @@ from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.reader import BinlogSource, binlog_run
+from tidegate.mysql.capturing.reader import BinlogSource, binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.position import Position
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind

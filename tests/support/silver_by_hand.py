@@ -18,8 +18,8 @@ from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.config import Pipeline, parse
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.server_facts import SERVER_IDS, server_of
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.server_facts import SERVER_IDS, server_of
 from tidegate.verify.report import Report, TableResult
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify

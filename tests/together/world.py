@@ -29,7 +29,7 @@ from tidegate import config, tables
 from tidegate.errors import CommitOverwritten, HoldChangedError, VerifyError
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing import held
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.verify.report import Outcome, Report
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify

@@ -21,7 +21,7 @@ from tests.topology import services
 from tests.topology.airflow import Parts
 from tests.topology.part import Part
 from tidegate import config
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 

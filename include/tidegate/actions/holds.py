@@ -26,8 +26,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.people import judgements
 from tidegate.lake.schema_history.schema_rows import needed_rows, table_rows
 from tidegate.lake.standing import held
-from tidegate.mysql.connection import connect
-from tidegate.mysql.refresh import ColumnAnswers, StoppedAt, refreshed
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.start.refresh import ColumnAnswers, StoppedAt, refreshed
 from tidegate.remedy import RECREATE
 from tidegate.schema.model.columns import TableVersion
 from tidegate.standing.causes import Cause

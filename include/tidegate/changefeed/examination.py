@@ -16,7 +16,7 @@ from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline, Protocol, TicdcSource
 from tidegate.errors import TidegateError
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN, TICDC_DAY_LISTS_MAX
-from tidegate.mysql.examination import Line, SourceVerdict, failed
+from tidegate.mysql.checking.examination import Line, SourceVerdict, failed
 from tidegate.text_layout import age_text, counted
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile, has_members, is_list

@@ -39,8 +39,8 @@ def accept(
     from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
     from tidegate.lake.jobs.leases import take_lease
-    from tidegate.mysql.acceptance import find_gap, record_gap
-    from tidegate.mysql.reader import BinlogSource
+    from tidegate.mysql.capturing.acceptance import find_gap, record_gap
+    from tidegate.mysql.capturing.reader import BinlogSource
     from tidegate.tables import EVERY_TABLE
     from tidegate.tables.actions_table import Act
 

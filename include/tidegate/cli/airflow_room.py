@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tidegate.mysql.examination import Line
+    from tidegate.mysql.checking.examination import Line
 
 # Apply, maintain, snapshot, verify, and two for what a person starts.
 TASKS_BESIDE: Final = 6
@@ -37,7 +37,7 @@ def parallelism(environment: Mapping[str, str]) -> int | None:
 
 def airflow_lines(sources: int, environment: Mapping[str, str] = os.environ) -> list[Line]:
     """sources: of all pipelines: each has a task that gives its slot back seldom or never."""
-    from tidegate.mysql.examination import Line, SourceVerdict
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     has, needs = parallelism(environment), sources + TASKS_BESIDE
     if has is None or has >= needs:

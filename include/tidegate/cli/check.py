@@ -39,8 +39,8 @@ def check(
 ) -> None:
     """Check whether a pipeline can run: settings, grants, clock, tables, lake."""
     from tidegate.changefeed.examination import changefeed_lines
-    from tidegate.mysql.connection import ConnectionInfo
-    from tidegate.mysql.examination import SourceVerdict, examine
+    from tidegate.mysql.checking.examination import SourceVerdict, examine
+    from tidegate.mysql.connecting.connection import ConnectionInfo
     from tidegate.pump.examination import pump_lines, sql_lines
 
     loaded, lake = open_lake(pipeline)
@@ -84,7 +84,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     """
     from tidegate.capture.unheard import unheard
     from tidegate.lake.figures.status import sources
-    from tidegate.mysql.examination import Line, SourceVerdict
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     if not any(source.traits.pushes for source in pipeline.sources.values()):
         return []
@@ -99,7 +99,7 @@ def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any
     """Sources that this machine has captured, and an empty lake has nothing of."""
     from tidegate.capture.standing import lost_words
     from tidegate.lake.figures.status import source_status
-    from tidegate.mysql.examination import Line, SourceVerdict
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     lines = list[Line]()
     for name in pipeline.sources:
@@ -113,7 +113,7 @@ def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
     """The room on this machine's disks: capture's, the lake's, Spark's. The bound is that of the alert disk_low."""
     from tidegate.metrics.disks import disks
     from tidegate.metrics.rules import bound
-    from tidegate.mysql.examination import Line, SourceVerdict
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     lines = list[Line]()
     for name, disk in disks(pipeline, state_dir, is_capture_here=True).items():
@@ -128,7 +128,7 @@ def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     """Servers without the binlog file of capture's place. Nothing of a lake or a server without an answer."""
     from tidegate.capture.standing import source_standing
     from tidegate.lake.figures.status import source_status
-    from tidegate.mysql.examination import Line, SourceVerdict
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     ask, lines = pipelines.asking(pipeline, lake, from_environment), list[Line]()
     for name in pipeline.sources:
@@ -149,7 +149,7 @@ def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
 def _renamed_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     """Tables whose columns the pipeline file calls otherwise than silver. Nothing of a lake without an answer."""
     from tidegate.lake.silver.changed_names import changed_names
-    from tidegate.mysql.examination import Line, SourceVerdict
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     with suppress(TidegateError):
         return [Line("pipeline file", SourceVerdict.CAUTION, text) for text in changed_names(lake, pipeline)]

@@ -220,8 +220,8 @@ def _gap(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str | None:
     from tidegate.capture.recovery import recover
     from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
-    from tidegate.mysql.acceptance import find_gap
-    from tidegate.mysql.reader import BinlogSource
+    from tidegate.mysql.capturing.acceptance import find_gap
+    from tidegate.mysql.capturing.reader import BinlogSource
 
     server = BinlogSource(loaded, name, pipelines.source_info(loaded, name, from_environment), lake)
     bronze = Bronze(lake, name, continues=server.check_continues)

@@ -16,7 +16,7 @@ import typer
 from tidegate.cli.lake import open_desk
 
 if TYPE_CHECKING:
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
 
 
 def erase(

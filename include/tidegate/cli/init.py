@@ -32,8 +32,8 @@ from tidegate.limits import CHECK_ANSWER_SECONDS
 from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
-    from tidegate.mysql.catalog import Name
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
+    from tidegate.mysql.sql_text.catalog import Name
 
 _PLAIN: Final = re.compile(r"[\w-]+")  # means itself in a pattern
 _EXPORTED: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -48,7 +48,7 @@ def init(
 ) -> None:
     """Ask for a server and its tables, try them, and write the pipeline file."""
     from tidegate.cli.check import check
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
 
     conn_id = conn_id or f"{pipeline}_db"
     file = _new_file(pipeline, conn_id)
@@ -113,7 +113,7 @@ def _ask_connection() -> str:
 
     Raises SourceUnavailable and SourceRefused. The questions go to stderr: stdout may be a variable of the shell.
     """
-    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.connecting.connection import ConnectionInfo, connect
 
     fields: dict[str, Any] = {"conn_type": "mysql"}
     with redirect_stdout(sys.stderr):  # a prompt's last space goes to stdout even with err=True
@@ -187,12 +187,12 @@ class _Server:
 
 def _look(info: ConnectionInfo) -> _Server:
     """Raises UsageError if the server shows us no table, SourceRefused for a TiDB."""
-    from tidegate.mysql.catalog import BASE_TABLES, NAMES, asked_by, names_of, names_there, rows_of
-    from tidegate.mysql.connection import connect
-    from tidegate.mysql.managed import Service
-    from tidegate.mysql.preflight import tidb_refusal
-    from tidegate.mysql.server_facts import read_facts
-    from tidegate.mysql.snapshot_grants import marks_of
+    from tidegate.mysql.connecting.connection import connect
+    from tidegate.mysql.demands.preflight import tidb_refusal
+    from tidegate.mysql.demands.snapshot_grants import marks_of
+    from tidegate.mysql.facts.managed import Service
+    from tidegate.mysql.facts.server_facts import read_facts
+    from tidegate.mysql.sql_text.catalog import BASE_TABLES, NAMES, asked_by, names_of, names_there, rows_of
     from tidegate.tables import WATERMARK_DATABASE
 
     with closing(connect(info, read_timeout=CHECK_ANSWER_SECONDS)) as opened, opened.cursor() as cursor:

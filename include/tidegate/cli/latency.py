@@ -29,8 +29,8 @@ def latency(
     """Write markers at a source, and print the time until they are visible in silver."""
     from tidegate import tables
     from tidegate.lake.figures import latency as measured
-    from tidegate.mysql.connection import connect
-    from tidegate.mysql.marker import MarkerWriter
+    from tidegate.mysql.connecting.connection import connect
+    from tidegate.mysql.looking.marker import MarkerWriter
 
     loaded, lake = open_lake(pipeline)
     name = source_named(loaded, source or next(iter(loaded.sources)))

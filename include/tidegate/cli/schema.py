@@ -66,7 +66,7 @@ def refresh(
 ) -> None:
     """Ask the server for the columns of a held table, and release it."""
     from tidegate.actions import holds
-    from tidegate.mysql.refresh import ColumnAnswers
+    from tidegate.mysql.start.refresh import ColumnAnswers
 
     desk = open_desk(pipeline)
     if any("=" not in pair for pair in renamed or ()):

@@ -316,7 +316,7 @@ def _time(commit_ts: int) -> str:
 def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
     """How long the disk lasts matters only while the lake doesn't take what comes."""
     from tidegate.capture.status_file import clock_text, disk_text, lasts_text
-    from tidegate.mysql import retention
+    from tidegate.mysql.history import retention
 
     lines = []
     for name, capture in statuses.items():

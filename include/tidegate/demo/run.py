@@ -33,7 +33,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local import jars, mariadb
 from tidegate.local.airflow import Airflow
 from tidegate.local.processes import sole
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.position import MariadbGtidPosition
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Report

@@ -39,7 +39,7 @@ from tidegate.lake.jobs.lease_wishes import wait_for_lease
 from tidegate.lake.rebuild.rebuild_lake import SCRATCH
 from tidegate.lake.silver.folders import STAGING
 from tidegate.limits import VALUE_LOG_FILE_SECONDS, VALUE_LOG_GONE_SECONDS
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion
 from tidegate.table_names import Physical
 from tidegate.text_layout import counted

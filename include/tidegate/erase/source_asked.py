@@ -15,8 +15,8 @@ import pyarrow as pa
 from tidegate.conditions.model import Condition
 from tidegate.erase.subject import Key
 from tidegate.errors import UsageError
-from tidegate.mysql.condition import ConditionSql
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql_text.condition import ConditionSql
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.verify.source_side import SourceSide

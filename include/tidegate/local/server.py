@@ -30,7 +30,7 @@ from pymysql.constants import CR
 
 from tidegate.errors import ProcessFailed
 from tidegate.local import certificate
-from tidegate.mysql.client import Client
+from tidegate.mysql.connecting.client import Client
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 60.0

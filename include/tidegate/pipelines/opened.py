@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tidegate.config import Lake, Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
-    from tidegate.mysql.asked import Seldom
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
+    from tidegate.mysql.looking.asked import Seldom
     from tidegate.query.pinned import PinnedCut
     from tidegate.query.subscription import Subscription
     from tidegate.snapshot.progress.shown import ShownSnapshots
@@ -88,14 +88,14 @@ def source_info(
 
     Raises ConfigError, LakeUnavailable; SourceUnavailable when that one gives no answer.
     """
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
 
     info = ConnectionInfo.of(connections(pipeline.server(source).conn_id))
     if lake is None or not info.others:
         return info
 
     from tidegate.lake.figures.status import captured_server
-    from tidegate.mysql.hosts import captured_host
+    from tidegate.mysql.servers.hosts import captured_host
 
     return captured_host(info, captured_server(lake, source))
 
@@ -107,7 +107,7 @@ def sql_info(
 
     Raises ConfigError for a changefeed without a known TiDB, and the errors of source_info.
     """
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
 
     traits = pipeline.sources[source].traits
     if traits.sql_conn_id is None or traits.has_positions:
@@ -117,7 +117,7 @@ def sql_info(
 
 def replica_info(pipeline: Pipeline, source: str, connections: Connections) -> ConnectionInfo | None:
     """How to reach the replica whose lag counts, where a source names one. Raises ConfigError."""
-    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.connecting.connection import ConnectionInfo
 
     named = pipeline.sources[source].traits.replica_conn_id
     return ConnectionInfo.of(connections(named)) if named else None
@@ -158,7 +158,7 @@ def capture_run(
         case MysqlSource():
             info = source_info(pipeline, source, sources)
             options = storage_options(pipeline.lake, lakes)
-            from tidegate.mysql.reader import binlog_run  # heavy: a mistake in a connection is told before
+            from tidegate.mysql.capturing.reader import binlog_run  # heavy: a mistake in a connection is told before
 
             return binlog_run(pipeline, source, info, state_dir, storage_options=options)
         case TidbSource():
@@ -194,7 +194,10 @@ def seen_standing(
 
 
 def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:
-    """How `standing` asks the pipeline's sources where they are; kept by whoever asks again (mysql/asked.py)."""
+    """How `standing` asks the pipeline's sources where they are.
+
+    A caller that asks again keeps it (mysql/looking/asked.py).
+    """
     from tidegate.capture.standing import SourceAnswer
 
     known: dict[str, Seldom] = {}
@@ -202,7 +205,7 @@ def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask
     def ask(name: str) -> SourceAnswer:
         match pipeline.sources[name]:
             case MysqlSource():
-                from tidegate.mysql import asked
+                from tidegate.mysql.looking import asked
 
                 seldom = known.setdefault(name, asked.Seldom())
                 return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake), seldom)

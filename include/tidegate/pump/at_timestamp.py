@@ -11,7 +11,7 @@ collection comes by.
 
 from __future__ import annotations
 
-from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
+from tidegate.mysql.connecting.server_errors import ErrorMeaning, meaning_of
 
 
 def seen_at(ts: int) -> str:

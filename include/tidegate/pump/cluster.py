@@ -23,7 +23,7 @@ import pymysql.cursors
 from tidegate.commit_ts import compose
 from tidegate.errors import SourceUnavailable, StreamCorrupt, TidegateError
 from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
-from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
 from tidegate.pump.at_timestamp import seen_at
 from tidegate.remedy import REPORT
 from tidegate.tidb.jobs import Job

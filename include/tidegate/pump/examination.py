@@ -14,9 +14,9 @@ from tidegate.commit_ts import time_text
 from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
 from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.limits import PUMP_HEARTBEAT_SECONDS
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.examination import Line, SourceVerdict
-from tidegate.mysql.paste import account_of
+from tidegate.mysql.checking.examination import Line, SourceVerdict
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.demands.paste import account_of
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
 from tidegate.pump.node import SERVING, Node, NodeState, key_of

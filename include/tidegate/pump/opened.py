@@ -19,7 +19,7 @@ from tidegate.errors import TidegateError
 from tidegate.lake.figures.status import captured_cluster
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing import followed
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import cluster_of, etcd_of
 from tidegate.pump.lost_ddl import LostDdl

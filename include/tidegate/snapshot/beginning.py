@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tidegate.errors import Terminal
-from tidegate.mysql.catalog import rows_of
-from tidegate.mysql.tables_there import ROWS_ABOUT
+from tidegate.mysql.facts.tables_there import ROWS_ABOUT
+from tidegate.mysql.sql_text.catalog import rows_of
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.by_view import read_by_view
 from tidegate.snapshot.chunks.key_columns import is_ordered_alike, ordered_as

@@ -18,7 +18,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import SourceRefused, SourceUnavailable
-from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
 from tidegate.snapshot.reading.connection import WorkerConnection
 
 _SYNTAX: Final = frozenset({ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE})

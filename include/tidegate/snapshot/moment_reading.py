@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.errors import TidegateError
 from tidegate.limits import SNAPSHOT_LAND_BYTES, SNAPSHOT_LOOK_SECONDS, SNAPSHOT_WAVE_SECONDS_DEFAULT
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.spans import ReadSpans, Span, left_of

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from tidegate.errors import TidegateError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs

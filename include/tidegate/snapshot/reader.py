@@ -31,7 +31,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_ATTEMPTS_MAX,
     SNAPSHOT_WAVE_TABLES_MAX,
 )
-from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect
 from tidegate.snapshot.beginning import ReadAs, beginnings, why_otherwise, why_unfit
 from tidegate.snapshot.by_view import Beside
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader

@@ -26,7 +26,7 @@ from tidegate.config import Pipeline, SnapshotMarks
 from tidegate.errors import VerifyError
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.renamed import under_names
 from tidegate.schema.model.types import ZeroDates, canonical

@@ -5,7 +5,7 @@ Out: the mark; the view's place in the log; per table its chunks, landed as they
 
 MariaDB tells of a view where in its log it lies (`binlog_snapshot_position`; such a view is opened
 between two commits of transactional engines), so nothing is locked. It may lack one XA COMMIT
-before its place; this is looked at (mysql/branches_beside.py).
+before its place; this is looked at (mysql/facts/branches_beside.py).
 
 MySQL doesn't, so the view is opened at the low mark. The tables are locked for reading, so every
 transaction with writes to them is committed and visible (their metadata locks last as long); the
@@ -39,10 +39,10 @@ from tidegate.limits import (
     SNAPSHOT_SEND_SECONDS,
     SNAPSHOT_VIEW_ATTEMPTS_MAX,
 )
-from tidegate.mysql.branches_beside import BranchesBeside
-from tidegate.mysql.catalog import Ask, rows_of
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
+from tidegate.mysql.facts.branches_beside import BranchesBeside
+from tidegate.mysql.sql_text.catalog import Ask, rows_of
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.position import Position
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.spans import WHOLE

@@ -29,7 +29,7 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.limits import SNAPSHOT_LAND_BYTES
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates

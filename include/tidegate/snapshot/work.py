@@ -37,8 +37,8 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_BYTES_DEFAULT,
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.tables_there import There, tables_there
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.tables_there import There, tables_there
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting

@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from tidegate.errors import VerifyError
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column

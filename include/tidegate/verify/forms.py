@@ -21,7 +21,7 @@ from enum import Enum, auto
 from typing import Final
 
 from tidegate.errors import VerifyError
-from tidegate.mysql.sql import UNICODE, double_literal, if_dated, quote_name, text_literal
+from tidegate.mysql.sql_text.sql import UNICODE, double_literal, if_dated, quote_name, text_literal
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column

@@ -24,13 +24,13 @@ from tidegate.config import OWN_DATABASES, KeptColumns
 from tidegate.errors import SourceRefused, SourceUnavailable, VerifyError
 from tidegate.lake.bronze.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
-from tidegate.mysql.catalog import BASE_TABLES, NAMES, names_of, names_there, rows_of
-from tidegate.mysql.condition import ConditionSql
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.paste import account_of
-from tidegate.mysql.server_facts import SERVER_IDS, server_of
-from tidegate.mysql.sql import above, key_order, quote_name, upto
-from tidegate.mysql.visible import visible_place
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
+from tidegate.mysql.demands.paste import account_of
+from tidegate.mysql.facts.server_facts import SERVER_IDS, server_of
+from tidegate.mysql.facts.visible import visible_place
+from tidegate.mysql.sql_text.catalog import BASE_TABLES, NAMES, names_of, names_there, rows_of
+from tidegate.mysql.sql_text.condition import ConditionSql
+from tidegate.mysql.sql_text.sql import above, key_order, quote_name, upto
 from tidegate.segments.segment import Server
 from tidegate.verify.cells import cell
 from tidegate.verify.forms import FormKind, form

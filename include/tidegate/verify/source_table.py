@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.verify.cells import Cell
 from tidegate.verify.forms import ColumnForm, FormKind, source_hash
 

@@ -16,7 +16,7 @@ from tidegate.commit_ts import time_text
 from tidegate.config import KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.bronze.captured_places import Visible
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected, seen_at
 from tidegate.verify.source_side import SESSION, SourceSide
 

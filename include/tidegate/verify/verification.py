@@ -14,7 +14,7 @@ from dataclasses import replace
 from tidegate.config import KeptColumns, Pipeline, named_tables
 from tidegate.errors import VerifyError
 from tidegate.lake.cuts.published import Cut
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.verify.check import Check
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader

@@ -65,7 +65,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 def perform(desk: Desk, form: SentForm) -> str:
     """Raises what the action's function raises."""
     from tidegate.actions import holds, snapshot_words
-    from tidegate.mysql.refresh import ColumnAnswers
+    from tidegate.mysql.start.refresh import ColumnAnswers
 
     match form.act:
         case Act.RELEASE | Act.APPROVE:

@@ -19,7 +19,7 @@ from spark_jobs.window.window import Window
 from tidegate.cascades.rules import check_definition, rules_of
 from tidegate.cascades.values import Doubt
 from tidegate.config import Cascades
-from tidegate.mysql.unlogged_columns import of_no_one_value
+from tidegate.mysql.facts.unlogged_columns import of_no_one_value
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.standing.causes import Cause

@@ -22,9 +22,9 @@ from tidegate.errors import PositionLost
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.acceptance import find_gap, record_gap
-from tidegate.mysql.connection import connect
-from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.mysql.capturing.acceptance import find_gap, record_gap
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.facts.server_facts import SourceFacts, read_facts
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 

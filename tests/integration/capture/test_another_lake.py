@@ -17,7 +17,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing.held import last_states
 from tidegate.local.server import Server
-from tidegate.mysql.examination import SourceVerdict
+from tidegate.mysql.checking.examination import SourceVerdict
 from tidegate.tables import SCHEMA_HISTORY
 
 pytestmark = pytest.mark.server

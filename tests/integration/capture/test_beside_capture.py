@@ -30,10 +30,10 @@ from tidegate.errors import SourceRefused
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.acceptance import find_gap
-from tidegate.mysql.connection import connect
-from tidegate.mysql.preflight import SourceDemands, preflight
-from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.capturing.acceptance import find_gap
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.demands.preflight import SourceDemands, preflight
+from tidegate.mysql.facts.server_facts import read_facts
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

@@ -27,7 +27,7 @@ from tests.support.servers import FreshDatabase
 from tidegate.commit_ts import physical_ms
 from tidegate.limits import CLOCK_SLACK_SECONDS
 from tidegate.local.server import Server
-from tidegate.mysql import second_connection
+from tidegate.mysql.capturing import second_connection
 from tidegate.tables import SegmentKind
 
 pytestmark = pytest.mark.server

@@ -27,9 +27,9 @@ from tidegate.lake.control.rows import append
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing.followed import Selection, pipeline_of, rows_of
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo, connect
-from tidegate.mysql.same_server import check_apart
-from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect
+from tidegate.mysql.facts.server_facts import read_facts
+from tidegate.mysql.servers.same_server import check_apart
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, record_baseline
 from tidegate.pipelines import capture_run

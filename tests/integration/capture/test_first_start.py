@@ -20,8 +20,8 @@ from tidegate.errors import SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql import reader
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing import reader
+from tidegate.mysql.capturing.reader import binlog_run
 from tidegate.tables import SCHEMA_HISTORY
 
 pytestmark = pytest.mark.server

@@ -22,9 +22,9 @@ from tests.support.own_server import own_server_or_skip
 from tests.support.replica_pair import until
 from tidegate.lake.figures.status import captured_server
 from tidegate.local.server import Server, free_port
-from tidegate.mysql.connection import ConnectionInfo, Endpoint
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.server_facts import facts_of
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo, Endpoint
+from tidegate.mysql.facts.server_facts import facts_of
 
 pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -113,7 +113,7 @@ class _Story:
 def test_a_node_that_its_group_lost_is_left_and_one_that_joins_again_is_a_host_as_before(
     group: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.mysql.fence.FENCE_LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("tidegate.mysql.servers.fence.FENCE_LOOK_SECONDS", 1.0)
     first, second, third = group
     story = _Story(group, tmp_path)
     with story.background() as run:

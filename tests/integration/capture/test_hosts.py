@@ -31,12 +31,12 @@ from tidegate.errors import PositionLost, SourceUnavailable
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.figures.status import captured_server
 from tidegate.local.server import Server, free_port
-from tidegate.mysql.acceptance import find_gap
-from tidegate.mysql.connection import ConnectionInfo, Endpoint
-from tidegate.mysql.examination import examine
-from tidegate.mysql.hosts import host_of
-from tidegate.mysql.position_asker import PositionAsker
-from tidegate.mysql.reader import BinlogSource, binlog_run
+from tidegate.mysql.capturing.acceptance import find_gap
+from tidegate.mysql.capturing.reader import BinlogSource, binlog_run
+from tidegate.mysql.checking.examination import examine
+from tidegate.mysql.connecting.connection import ConnectionInfo, Endpoint
+from tidegate.mysql.looking.position_asker import PositionAsker
+from tidegate.mysql.servers.hosts import host_of
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1200)]
@@ -119,7 +119,7 @@ class Story:
 def test_capture_reads_whichever_host_has_what_comes_next(
     pair: Pair, tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.mysql.fence.FENCE_LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("tidegate.mysql.servers.fence.FENCE_LOOK_SECONDS", 1.0)
     stranger = request.getfixturevalue("mariadb" if pair.primary.flavour == "mariadb" else "mysql9")
     story = Story(pair, tmp_path, stranger)
     pair.primary.query("CREATE DATABASE shop")

@@ -79,8 +79,8 @@ _PROGRAM = """
 import json, resource, sys
 from pathlib import Path
 from tidegate import config
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo
 
 server = json.loads(sys.argv[2])
 run = binlog_run(config.load(Path(sys.argv[1])), "one", ConnectionInfo(**server), Path(sys.argv[3]),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.own_server import own_server_or_skip
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.tables_there import tables_there
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.tables_there import tables_there
 
 pytestmark = pytest.mark.server
 

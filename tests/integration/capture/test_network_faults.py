@@ -25,7 +25,7 @@ from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate.local.server import Server
-from tidegate.mysql.connection import TlsMode
+from tidegate.mysql.connecting.connection import TlsMode
 
 pytestmark = pytest.mark.server
 SETTINGS = {"segment_bytes": 4096, "heartbeat_seconds": 0.5}

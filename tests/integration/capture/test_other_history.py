@@ -23,7 +23,7 @@ from tidegate.errors import PositionLost
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.acceptance import find_gap
+from tidegate.mysql.capturing.acceptance import find_gap
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

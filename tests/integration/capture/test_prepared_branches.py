@@ -11,9 +11,9 @@ from tests.support.servers import FreshDatabase
 from tidegate.binlog.format.events import EventType, read_header
 from tidegate.binlog.format.xa import read_answer, read_prepare
 from tidegate.local.server import Server
-from tidegate.mysql.branches import prepared_branches
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.branches import prepared_branches
+from tidegate.mysql.facts.server_facts import read_facts
 from tidegate.mysql.start.prepared import wait_for_prepared
 from tidegate.mysql.start.uncommitted import may_hide_rows
 

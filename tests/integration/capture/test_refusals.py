@@ -33,10 +33,10 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.local.server import Server
-from tidegate.mysql.asked import ask
-from tidegate.mysql.connection import ConnectionInfo, TlsMode, connect
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo, TlsMode, connect
+from tidegate.mysql.facts.server_facts import read_facts
+from tidegate.mysql.looking.asked import ask
 
 pytestmark = pytest.mark.server
 

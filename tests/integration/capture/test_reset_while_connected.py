@@ -18,7 +18,7 @@ from tests.support.captures import Background, binlog_end, bronze_segments, capt
 from tests.support.own_server import own_server_or_skip
 from tidegate.errors import PositionLost
 from tidegate.local.server import Server
-from tidegate.mysql import log_end
+from tidegate.mysql.history import log_end
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

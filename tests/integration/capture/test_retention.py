@@ -12,9 +12,9 @@ from tests.support.servers import FreshDatabase
 from tidegate.capture import status_file
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.local.server import Server
-from tidegate.mysql.connection import connect
-from tidegate.mysql.retention import RetentionWatch, read_rules
-from tidegate.mysql.server_facts import read_binary_logs
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.facts.server_facts import read_binary_logs
+from tidegate.mysql.history.retention import RetentionWatch, read_rules
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

@@ -27,8 +27,8 @@ from tests.support.captures import (
 from tests.support.servers import FreshDatabase
 from tidegate.errors import SourceRefused
 from tidegate.local.server import Server
-from tidegate.mysql.connection import connect
-from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.facts.server_facts import read_facts
 from tidegate.mysql.start.settled import settled
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]

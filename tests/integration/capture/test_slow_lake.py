@@ -32,7 +32,7 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import ValueLogFull
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.local.server import Server
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
 
 pytestmark = pytest.mark.server
 

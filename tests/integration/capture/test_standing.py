@@ -20,8 +20,8 @@ from tidegate.cli.status import status_lines
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.asked import ask
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.looking.asked import ask
 
 pytestmark = pytest.mark.server
 

@@ -33,7 +33,7 @@ from tidegate.errors import Fenced, LeaseHeld
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.jobs.leases import LEASES, take_lease
 from tidegate.local.server import Server
-from tidegate.mysql.reader import BinlogReader, BinlogSource, binlog_run
+from tidegate.mysql.capturing.reader import BinlogReader, BinlogSource, binlog_run
 
 pytestmark = pytest.mark.server
 DUMPS = ("gtid", "position")

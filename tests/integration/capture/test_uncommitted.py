@@ -21,8 +21,8 @@ from tidegate.config import parse
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.connection import connect
-from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.mysql.connecting.connection import connect
+from tidegate.mysql.facts.server_facts import SourceFacts, read_facts
 from tidegate.mysql.start import baseline as of_baseline
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.settled import settled

@@ -17,7 +17,7 @@ from tests.kit.tidb.pumps import SAFE_POINT, collected_upto, under_way
 from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tests.support.changefeed_world import ChangefeedWorld
 from tests.support.changefeed_writer import PLAIN, Cell, Change, Changefeed, plain, text
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.snapshot.work import SnapshotWork, is_read
 from tidegate.tables import State
 

@@ -22,7 +22,7 @@ from tests.support.writing import writing
 from tidegate import config
 from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.local.server import Server
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

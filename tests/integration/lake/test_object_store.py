@@ -29,9 +29,9 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
 from tidegate.local.jars import S3 as JARS
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.server_facts import current_position
 from tidegate.verify.report import Outcome
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify

@@ -16,7 +16,7 @@ from tests.support.servers import FreshDatabase
 from tidegate import config
 from tidegate.lake.standing.held import last_states, release
 from tidegate.local.server import Server
-from tidegate.mysql.examination import examine
+from tidegate.mysql.checking.examination import examine
 from tidegate.standing.causes import Cause
 from tidegate.tables import WATERMARK_DATABASE, silver_path
 

@@ -20,7 +20,7 @@ from tests.support.replica_pair import Pair, executed, replica_pair, until, word
 from tidegate.capture.value_log import log as value_log
 from tidegate.errors import PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze.index import BronzeIndex
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag

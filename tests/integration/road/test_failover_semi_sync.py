@@ -26,8 +26,8 @@ from tidegate import config
 from tidegate.capture.value_log import log as value_log
 from tidegate.errors import PositionLost, SourceUnavailable
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo, Endpoint
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo, Endpoint
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag

@@ -23,9 +23,9 @@ from tidegate.lake import control
 from tidegate.lake.figures import status
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.reader import binlog_run
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.server_facts import current_position
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

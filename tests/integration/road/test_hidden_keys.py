@@ -11,7 +11,7 @@ from tests.integration.road.test_renames import held
 from tests.kit.road import Road
 from tests.support.own_server import own_server, own_server_or_skip
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

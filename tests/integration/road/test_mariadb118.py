@@ -16,7 +16,7 @@ from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.support.own_server import own_server_or_skip
 from tidegate.local.server import Server
-from tidegate.mysql.examination import SourceVerdict, examine
+from tidegate.mysql.checking.examination import SourceVerdict, examine
 from tidegate.tables import WATERMARK_DATABASE, State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]

@@ -21,7 +21,7 @@ from tidegate import config, tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake import control
 from tidegate.local.server import Server
-from tidegate.mysql.branches import prepared_branches
+from tidegate.mysql.facts.branches import prepared_branches
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.standing.causes import Cause
 

@@ -22,7 +22,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeLog
 from tidegate.lake.bronze.upkeep import compact_run
 from tidegate.local.server import Server
-from tidegate.mysql.branches import readable
+from tidegate.mysql.facts.branches import readable
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.standing.causes import Cause
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
-from tidegate.mysql.catalog import NAMES, Name, asked_by, names_of, rows_of
+from tidegate.mysql.sql_text.catalog import NAMES, Name, asked_by, names_of, rows_of
 from tidegate.mysql.start.information_schema import InformationSchema
 
 pytestmark = pytest.mark.server

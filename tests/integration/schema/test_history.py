@@ -17,8 +17,8 @@ from tidegate.errors import DDLError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.server_facts import current_position, read_facts
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.server_facts import current_position, read_facts
 from tidegate.mysql.start.baseline import baseline_writer, read_baseline, read_schema
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
-from tidegate.mysql import asked
-from tidegate.mysql.asked import Seldom
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.looking import asked
+from tidegate.mysql.looking.asked import Seldom
 
 pytestmark = pytest.mark.server
 

@@ -18,7 +18,7 @@ from tidegate.errors import LakeRefused
 from tidegate.lake.figures.status import cut_ts
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 

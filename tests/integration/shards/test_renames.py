@@ -17,7 +17,7 @@ from tests.support.readers import by_duckdb
 from tidegate import tables
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 

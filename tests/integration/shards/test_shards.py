@@ -29,9 +29,9 @@ from tidegate.capture.standing import standing
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.asked import ask
-from tidegate.mysql.connection import ConnectionInfo, Endpoint
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.capturing.reader import binlog_run
+from tidegate.mysql.connecting.connection import ConnectionInfo, Endpoint
+from tidegate.mysql.looking.asked import ask
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -12,7 +12,7 @@ from tests.support.captures import info_of
 from tests.support.servers import FreshDatabase
 from tidegate.errors import SourceRefused
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.snapshot.load_guard import LoadBounds, LoadGuard
 from tidegate.snapshot.reading.connection import WorkerConnection
 

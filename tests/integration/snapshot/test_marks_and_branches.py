@@ -18,7 +18,7 @@ from tests.support.servers import FreshDatabase
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.connection import connect
+from tidegate.mysql.connecting.connection import connect
 from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
 from tidegate.snapshot.marks.unlogged_marks import UnloggedMarks
 from tidegate.snapshot.marks.watermark import Mark, MarkKind

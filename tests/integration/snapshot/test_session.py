@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.snapshot.reading.connection import WorkerConnection
 
 pytestmark = pytest.mark.server

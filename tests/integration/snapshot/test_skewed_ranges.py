@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE, Span

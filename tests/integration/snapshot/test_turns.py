@@ -18,8 +18,8 @@ from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.hosts import server_at
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.servers.hosts import server_at
 from tidegate.snapshot import reader
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.watermark import Mark, MarkKind

@@ -16,7 +16,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing import followed
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.progress.unheard import Unheard
 

@@ -19,7 +19,7 @@ from tidegate import config
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.figures.status import bronze_files
 from tidegate.local.server import Server
-from tidegate.mysql.connection import connect
+from tidegate.mysql.connecting.connection import connect
 from tidegate.snapshot.marks import unlogged_marks
 from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
 from tidegate.snapshot.marks.unlogged_marks import UnloggedMarks

@@ -23,7 +23,7 @@ from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFu
 from tidegate.lake.figures.status import captured_server
 from tidegate.lake.files import LakeFiles
 from tidegate.local.certificate import ensure
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump import server as server_module
 from tidegate.pump.opened import pump_run as opened_run
 from tidegate.pump.server import PumpServer, PumpServerSettings, Write

@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.errors import SourceUnavailable
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.pump.cluster import History
 from tidegate.tidb.tables.live_tables import LiveTables
 

@@ -28,7 +28,7 @@ from tidegate.lake.standing import followed
 from tidegate.lake.standing.followed import Selection
 from tidegate.local.certificate import ensure
 from tidegate.local.server import free_port
-from tidegate.mysql.examination import SourceVerdict
+from tidegate.mysql.checking.examination import SourceVerdict
 from tidegate.pump.asked import Wish, asked
 from tidegate.pump.etcd import Etcd
 from tidegate.pump.examination import registered_line

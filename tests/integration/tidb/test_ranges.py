@@ -19,7 +19,7 @@ from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tidegate.commit_ts import physical_ms
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.snapshot import moment_reading
 from tidegate.snapshot.chunks.chunk import rows_of
 from tidegate.snapshot.chunks.chunk_table import chunk_refs

@@ -18,7 +18,7 @@ from tests.support.readers import by_polars
 from tidegate import config, pipelines, tables
 from tidegate.connections import from_environment
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.repair import verify_and_repair
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, request

@@ -24,8 +24,8 @@ from tidegate import tables
 from tidegate.config import ALL
 from tidegate.errors import SourceUnavailable, UsageError, VerifyError
 from tidegate.local.server import Server
-from tidegate.mysql import visible
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts import visible
 from tidegate.position import Position
 from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines

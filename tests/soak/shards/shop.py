@@ -17,7 +17,7 @@ import pymysql
 from tests.soak.source import DATABASE, Sessions
 from tests.support.sessions import MET
 from tidegate.local.server import Server
-from tidegate.mysql.branches import prepared_branches
+from tidegate.mysql.facts.branches import prepared_branches
 
 OPTIONS: Final = ("--innodb-lock-wait-timeout=1", "--lock-wait-timeout=2", "--transaction-isolation=READ-COMMITTED")
 DEFINED: Final = "id BIGINT PRIMARY KEY, place INT, amount DECIMAL(8, 2) NOT NULL, note VARCHAR(20)"

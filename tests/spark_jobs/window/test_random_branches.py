@@ -25,8 +25,8 @@ from tests.kit.spark import no_spark
 from tests.support.seeds import many, seed
 from tests.support.steps import NAMES, do_before
 from tests.unit.binlog.encoding import events as e
-from tests.unit.mysql.test_beyond_4_gib import FILE, moved, received
-from tests.unit.mysql.test_taken_back import HEAD, START
+from tests.unit.mysql.stream.test_beyond_4_gib import FILE, moved, received
+from tests.unit.mysql.stream.test_taken_back import HEAD, START
 from tidegate import config, tables
 from tidegate.binlog.format.events import EventFlag, EventType
 from tidegate.config import DumpMode, Flavour
@@ -34,9 +34,9 @@ from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.place import beginning
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.mysql.stream.cutter_settings import CutterSettings
+from tidegate.mysql.stream.place import beginning
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named
 from tidegate.schema.model.columns import TableVersion

@@ -16,7 +16,7 @@ from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import Fenced, StreamCorrupt
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.place import NOTHING
+from tidegate.mysql.stream.place import NOTHING
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 

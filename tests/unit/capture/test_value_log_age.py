@@ -19,7 +19,7 @@ from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import VALUE_LOG_FILE_SECONDS
-from tidegate.mysql.place import NOTHING
+from tidegate.mysql.stream.place import NOTHING
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 

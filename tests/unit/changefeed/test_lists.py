@@ -21,7 +21,7 @@ from tidegate.changefeed.storage_path import Storage
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Csv, Protocol
 from tidegate.errors import SourceRefused
-from tidegate.mysql.examination import Line, SourceVerdict
+from tidegate.mysql.checking.examination import Line, SourceVerdict
 from tidegate.ticdc.pieces import Form
 
 URL = "s3://bucket/feed"

@@ -20,7 +20,7 @@ from tidegate.metrics.hours import ALL, overdue
 from tidegate.metrics.measured import samples
 from tidegate.metrics.notices import Notices
 from tidegate.metrics.rules import RULES, says
-from tidegate.mysql.examination import SourceVerdict
+from tidegate.mysql.checking.examination import SourceVerdict
 from tidegate.pipelines import PipelineView
 from tidegate.tables import State
 

@@ -15,7 +15,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze import prewrites as recorded
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.branches import readable
+from tidegate.mysql.facts.branches import readable
 from tidegate.segments.prewrites import Pending, Prewrite, PrewriteAnswer, Prewrites, within_segment
 from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 

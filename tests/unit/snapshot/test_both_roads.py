@@ -18,8 +18,8 @@ from tests.support.servers import FreshDatabase
 from tests.unit.binlog.random_tables import RandomTable
 from tidegate.binlog.rows.decode import decode_segment
 from tidegate.local.server import Server
-from tidegate.mysql.connection import ConnectionInfo, TlsMode
-from tidegate.mysql.sql import key_order
+from tidegate.mysql.connecting.connection import ConnectionInfo, TlsMode
+from tidegate.mysql.sql_text.sql import key_order
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.snapshot.reading.result import stream
 from tidegate.snapshot.reading.result.stream import Receiver
 

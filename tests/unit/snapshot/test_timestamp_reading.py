@@ -13,7 +13,7 @@ from tidegate import tables
 from tidegate.config import parse
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.automatic import waiting
 from tidegate.snapshot.reading.result.plan import make_read_plan

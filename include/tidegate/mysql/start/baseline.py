@@ -24,10 +24,10 @@ from tidegate.config import OWN_DATABASES, Pipeline, Start, Tables
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX, SCHEMA_NAMED_TABLES_MAX
-from tidegate.mysql.catalog import Name, asked_by, names_there
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import SourceFacts
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
+from tidegate.mysql.facts.server_facts import SourceFacts
+from tidegate.mysql.sql_text.catalog import Name, asked_by, names_there
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.mysql.start.ddl_since import ddl_since
 from tidegate.mysql.start.information_schema import InformationSchema
 from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline, without_columns

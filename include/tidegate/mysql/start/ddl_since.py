@@ -14,7 +14,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from tidegate.errors import DDLError
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.facts.server_facts import current_position
 from tidegate.mysql.start.shown_tables import server_settings
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidegate.mysql.catalog import Ask, Name, rows_of
+from tidegate.mysql.sql_text.catalog import Ask, Name, rows_of
 from tidegate.schema.model.unlogged import SEQUENCE, engine_kept
 
 _BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})

@@ -17,16 +17,16 @@ from tidegate.capture.captured import Captured
 from tidegate.config import DumpMode, Flavour, MysqlSource, Pipeline, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.continuity import check_continuity, check_gtids, is_server, probe
-from tidegate.mysql.other_history import check_same_history
-from tidegate.mysql.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
-from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.server_facts import SourceFacts
+from tidegate.mysql.history.continuity import check_continuity, check_gtids, is_server, probe
+from tidegate.mysql.history.other_history import check_same_history
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.prepared import wait_for_prepared
 from tidegate.mysql.start.recorded import Began, check_settings, recorded_start
 from tidegate.mysql.start.settled import settled
 from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
+from tidegate.mysql.stream.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.remedy import NEW_LAKE
 

@@ -18,8 +18,8 @@ from typing import Final
 import pymysql
 
 from tidegate.limits import PREPARED_LOOK_SECONDS, PREPARED_WAIT_SECONDS
-from tidegate.mysql.branches import prepared_branches, readable
-from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect
+from tidegate.mysql.facts.branches import prepared_branches, readable
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from tidegate.config import DumpMode, Flavour, MysqlSource, Start
 from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.place import BinlogCheckpoint, beginning
-from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.facts.server_facts import SourceFacts
+from tidegate.mysql.stream.place import BinlogCheckpoint, beginning
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server_settings import ServerSettings

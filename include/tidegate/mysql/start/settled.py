@@ -20,8 +20,8 @@ import pymysql
 from tidegate.config import Flavour
 from tidegate.errors import SourceUnavailable
 from tidegate.limits import SETTLE_SECONDS, SETTLED_POLL_SECONDS
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import SourceFacts, current_position
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
+from tidegate.mysql.facts.server_facts import SourceFacts, current_position
 from tidegate.position import Position
 
 _OWNED: Final = re.compile(r"[^,\s]+")

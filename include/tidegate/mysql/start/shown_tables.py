@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tidegate.ddl_script.settings import mode_bits
 from tidegate.errors import DDLError
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.schema.ddl.reader import read
 from tidegate.schema.ddl.statement import EventSaid
 from tidegate.schema.ddl.tree import CreateTable

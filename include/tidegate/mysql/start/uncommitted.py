@@ -21,9 +21,9 @@ from pymysql.constants import ER
 
 from tidegate.config import Flavour
 from tidegate.limits import SETTLE_SECONDS
-from tidegate.mysql.branches import prepared_branches
-from tidegate.mysql.server_facts import SourceFacts
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.facts.branches import prepared_branches
+from tidegate.mysql.facts.server_facts import SourceFacts
+from tidegate.mysql.sql_text.sql import quote_name
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pymysql
 
 from tidegate.config import OWN_DATABASES
-from tidegate.mysql.catalog import NAMES, asked_by, names_of, names_there, rows_of
+from tidegate.mysql.sql_text.catalog import NAMES, asked_by, names_of, names_there, rows_of
 from tidegate.mysql.start.recorded import without_columns
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion, VersionStatus

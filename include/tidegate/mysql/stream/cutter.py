@@ -25,8 +25,6 @@ from tidegate.commit_ts import compose
 from tidegate.config import DumpMode
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import SEGMENT_BYTES_MAX
-from tidegate.mysql.place import BinlogCheckpoint, without_open
-from tidegate.mysql.source_clock import Ceiling
 from tidegate.mysql.stream.carried import Carried
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
@@ -45,6 +43,8 @@ from tidegate.mysql.stream.event_facts import (
 )
 from tidegate.mysql.stream.gtid_tracker import GtidTracker
 from tidegate.mysql.stream.packet_walk import LEAD, PAYLOAD_SLACK_BYTES, WalkStop, Workspace, take_event, walk
+from tidegate.mysql.stream.place import BinlogCheckpoint, without_open
+from tidegate.mysql.stream.source_clock import Ceiling
 from tidegate.position import Position
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment

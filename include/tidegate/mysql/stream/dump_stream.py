@@ -35,8 +35,8 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.limits import GATHER_SECONDS, PACKET_BYTES_MAX, RECEIVE_BYTES
-from tidegate.mysql.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
-from tidegate.mysql.server_errors import ErrorMeaning, meaning_of_stream
+from tidegate.mysql.connecting.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
+from tidegate.mysql.connecting.server_errors import ErrorMeaning, meaning_of_stream
 from tidegate.mysql.stream import packet_walk
 from tidegate.mysql.stream.packet_walk import SEMI_SYNC_MARK
 from tidegate.position import MysqlGtidSet, Position

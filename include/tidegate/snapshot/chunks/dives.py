@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tidegate.mysql.sql import ByNumber, compared, quote_name
+from tidegate.mysql.sql_text.sql import ByNumber, compared, quote_name
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical

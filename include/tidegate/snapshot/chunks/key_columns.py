@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.mysql.sql import ByNumber, quote_name
+from tidegate.mysql.sql_text.sql import ByNumber, quote_name
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical, enum_members

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable
-from tidegate.mysql.sql import key_order, quote_name
+from tidegate.mysql.sql_text.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunks.key_columns import key_of, literal_sql
 from tidegate.snapshot.chunks.spans import Key

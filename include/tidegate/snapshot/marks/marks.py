@@ -19,9 +19,9 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
-from tidegate.mysql.branches import prepared_branches, see_commits
-from tidegate.mysql.connection import ConnectionInfo, named
-from tidegate.mysql.server_facts import GTIDS_GIVEN, read_replications, says_read_only
+from tidegate.mysql.connecting.connection import ConnectionInfo, named
+from tidegate.mysql.facts.branches import prepared_branches, see_commits
+from tidegate.mysql.facts.server_facts import GTIDS_GIVEN, read_replications, says_read_only
 from tidegate.position import Position
 from tidegate.snapshot.marks.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE

@@ -24,7 +24,7 @@ import pymysql
 
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.position import Position
 from tidegate.pump.cluster import told_tso
 from tidegate.snapshot.marks.watermark import Mark, MarkKind

@@ -6,7 +6,7 @@ Out: events of kind `marked` in control/snapshots: a mark, and the two commit_ts
 
 Why it is as exact as marks in the log. A chunk is a transaction at L, and its one need is this:
 every transaction at or below L is visible to its reads. Before the reads the server is therefore
-asked for the visible part of its log (mysql/visible.py), and L is the resolved_ts of the newest
+asked for the visible part of its log (mysql/facts/visible.py), and L is the resolved_ts of the newest
 captured segment with an end at or before that: nothing at or below L comes any more, and all of it
 lies before that place. H must cover everything in the reads: after them the server is asked for
 the end of its log, and H is a resolved_ts beyond that place. The mark is told when capture has come
@@ -31,10 +31,10 @@ from tidegate.lake.bronze.captured_places import CapturedPlaces, Visible
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_LOOK_SECONDS, SNAPSHOT_STANDING_SECONDS
-from tidegate.mysql.branches import prepared_branches, see_commits
-from tidegate.mysql.connection import named
-from tidegate.mysql.server_facts import SERVER_IDS, current_position, server_of
-from tidegate.mysql.visible import visible_place
+from tidegate.mysql.connecting.connection import named
+from tidegate.mysql.facts.branches import prepared_branches, see_commits
+from tidegate.mysql.facts.server_facts import SERVER_IDS, current_position, server_of
+from tidegate.mysql.facts.visible import visible_place
 from tidegate.position import Position
 from tidegate.snapshot.marks.marks import Marks, MarksRefused, MarkWriter
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks

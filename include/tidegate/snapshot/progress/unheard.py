@@ -26,9 +26,9 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing import followed
 from tidegate.lake.standing.followed import FollowedSources
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_UNHEARD_SECONDS
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.mysql.facts.tables_there import tables_there
 from tidegate.mysql.start.recorded import newest_statuses
-from tidegate.mysql.tables_there import tables_there
 from tidegate.table_names import Physical
 from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
 

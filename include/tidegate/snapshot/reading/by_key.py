@@ -24,7 +24,7 @@ from tidegate.limits import (
     SNAPSHOT_CHUNK_ROWS_DEFAULT,
     SNAPSHOT_STATEMENT_SECONDS,
 )
-from tidegate.mysql.sql import double_literal, quote_name, text_literal
+from tidegate.mysql.sql_text.sql import double_literal, quote_name, text_literal
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import ZeroDates, canonical

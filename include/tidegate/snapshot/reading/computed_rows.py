@@ -20,8 +20,8 @@ import pymysql
 
 from tidegate.errors import UnsupportedValue
 from tidegate.limits import ASKED_STATEMENT_BYTES_MAX, ASKED_STATEMENT_ROWS_MAX
-from tidegate.mysql.connection import named
-from tidegate.mysql.sql import quote_name, text_literal
+from tidegate.mysql.connecting.connection import named
+from tidegate.mysql.sql_text.sql import quote_name, text_literal
 from tidegate.schema.model.charset_text import TWICE
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind

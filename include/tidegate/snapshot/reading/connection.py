@@ -12,8 +12,8 @@ from typing import Any, Self
 import pymysql
 
 from tidegate.errors import SourceRefused
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import SERVER_IDS, server_of
+from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
+from tidegate.mysql.facts.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.pump.at_timestamp import seen_at

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tidegate.errors import StreamCorrupt, UnsupportedValue
-from tidegate.mysql.sql import ByNumber, above, double_literal, upto
+from tidegate.mysql.sql_text.sql import ByNumber, above, double_literal, upto
 from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind

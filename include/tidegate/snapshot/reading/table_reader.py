@@ -23,8 +23,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pymysql
 
-from tidegate.mysql.connection import ConnectionInfo, named
-from tidegate.mysql.sql import key_order, quote_name
+from tidegate.mysql.connecting.connection import ConnectionInfo, named
+from tidegate.mysql.sql_text.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.crc32c import crc32c

@@ -29,7 +29,7 @@ from pymysql.constants import FIELD_TYPE
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import codec_of
 from tidegate.schema.model.columns import Column, TableVersion

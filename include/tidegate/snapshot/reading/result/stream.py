@@ -33,7 +33,7 @@ from tidegate.limits import (
     PACKET_BYTES_MAX,
     RECEIVE_BYTES,
 )
-from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.remedy import REPORT
 from tidegate.snapshot.chunks.spans import Key
 from tidegate.snapshot.reading.literals import key_literals

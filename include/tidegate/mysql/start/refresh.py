@@ -1,0 +1,121 @@
+"""A new baseline of one table that is held: its columns as the server has them, from where the log and we disagree on.
+
+In:  a connection, the last version that was known, the place where the table stopped.
+Out: the version in force from that place on, kind `refreshed`; the rest of the table's changes come from bronze.
+
+Nothing is lost as long as the table was the same from that place up to now. A DDL of the table since then therefore
+refuses it, and so does a log that the server no longer has. A column keeps its id by name; where one went and another
+came, a person has to say whether that was a rename.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+import pymysql
+
+from tidegate.binlog.rows.heal import REFRESHED
+from tidegate.errors import PositionLost, SchemaMismatch, SourceUnavailable
+from tidegate.mysql.facts.server_facts import current_position
+from tidegate.mysql.start.baseline import read_schema
+from tidegate.mysql.start.ddl_since import ddl_since
+from tidegate.position import Position
+from tidegate.remedy import RECREATE
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+
+Connection: TypeAlias = "pymysql.connections.Connection[Any]"
+_SNAPSHOT: Final = RECREATE
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAnswers:
+    """A person's knowledge of columns that went: renamed (old name -> new name), or dropped."""
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    dropped: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedAt:
+    """Where a table stopped: binlog file, the position of an event's start there, and that event's commit_ts."""
+
+    file: str
+    pos: int
+    at_ts: int
+
+
+def refreshed(
+    connection: Connection, last: TableVersion, stop: StoppedAt, next_id: int, answers: ColumnAnswers
+) -> TableVersion:
+    """Raises SchemaMismatch and PositionLost with what is needed instead, SourceUnavailable to try again."""
+    if last.status is not VersionStatus.ACTIVE:
+        raise _lost(last, "rows from before it are not known")
+    asked_before = (last.kind, last.commit_ts) == (REFRESHED, stop.at_ts)  # and ended before the table went on
+    if last.commit_ts >= stop.at_ts and not asked_before:
+        raise _lost(last, f"a later DDL was followed already ({last.file}:{last.pos} {last.ddl[:80]})")
+
+    def keeps(database: str, table: str) -> bool:
+        return (database, table) == (last.database, last.table)
+
+    with connection.cursor() as cursor:
+        position = current_position(cursor)
+        cursor.execute("SELECT VERSION()")
+        server_version = str(cursor.fetchone()[0])
+    if position is None:
+        raise SourceUnavailable("has no binlog", where=last.source, remedy="switch log_bin on")
+    versions = [v for v in read_schema(connection, last.source, keeps, position, first_id=next_id) if v.table]
+    if not versions:
+        raise _lost(last, "the server has no such table any more")
+    try:
+        statement = ddl_since(connection, Position.of(stop.file, stop.pos), keeps, server_version)
+    except pymysql.err.MySQLError as error:
+        raise PositionLost(
+            f"the server can't show its log from there: {error.args[-1]}", where=_at(last, stop), remedy=_SNAPSHOT
+        ) from error
+    if statement:
+        raise SchemaMismatch(f"it was changed since ({statement[:120]})", where=_at(last, stop), remedy=_SNAPSHOT)
+    return _joined(last, versions[0], stop, answers)
+
+
+def _lost(last: TableVersion, why: str) -> SchemaMismatch:
+    return SchemaMismatch(f"can't be refreshed: {why}", where=f"{last.source} {last.name}", remedy=_SNAPSHOT)
+
+
+def _at(last: TableVersion, stop: StoppedAt) -> str:
+    return f"{last.source} {last.name} at {stop.file}:{stop.pos}"
+
+
+def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: ColumnAnswers) -> TableVersion:
+    """The server's columns under the ids that they had."""
+    renamed = {new.lower(): old.lower() for old, new in answers.renamed.items()}
+    known = {column.name.lower(): column.id for column in last.columns}
+    ids = {c.id: known.get(renamed.get(c.name.lower(), c.name.lower()), c.id) for c in now.columns}
+    dropped = {name.lower() for name in answers.dropped}
+    kept = set(ids.values())
+    went = [c.name for c in last.columns if c.id not in kept and c.name.lower() not in dropped]
+    came = [c.name for c in now.columns if ids[c.id] == c.id]
+    if went and came:
+        raise SchemaMismatch(
+            f"column {went[0]} disappeared and {came[0]} appeared",
+            where=_at(last, stop),
+            remedy=f"give --renamed {went[0]}={came[0]}, or --dropped {went[0]} if it was no rename",
+        )
+    by_id = {column.id: column for column in last.columns}
+    columns = tuple(_as_before(replace(c, id=ids[c.id]), by_id.get(ids[c.id])) for c in now.columns)
+    indexes = tuple(replace(i, parts=tuple(ids.get(part, 0) for part in i.parts)) for i in now.indexes)
+    return replace(
+        now,
+        version=last.version + 1,
+        commit_ts=stop.at_ts,
+        kind=REFRESHED,
+        columns=columns,
+        key=tuple(ids[i] for i in now.key),
+        indexes=indexes,
+    )
+
+
+def _as_before(column: Column, old: Column | None) -> Column:
+    """The facts from DDL that information_schema doesn't tell."""
+    return column if old is None else replace(column, on_update=old.on_update, no_default=old.no_default)
