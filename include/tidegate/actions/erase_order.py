@@ -20,14 +20,9 @@ from tidegate.actions.desk import Desk
 from tidegate.conditions.condition_text import read_condition
 from tidegate.conditions.model import leaves, literals_of
 from tidegate.erase.erasure import Erasure, Order
-<<<<<<< HEAD
 from tidegate.errors import LakeUnavailable, TidegateError, UsageError, unexpected
 from tidegate.limits import MESSAGE_CHARACTERS_MAX
-from tidegate.mysql.connection import ConnectionInfo
-=======
-from tidegate.errors import TidegateError, UsageError, unexpected
 from tidegate.mysql.connecting.connection import ConnectionInfo
->>>>>>> e68b16af (MySQL as a source has a room for each idea, and floors between them)
 from tidegate.tables.actions_table import Act
 
 _HIDDEN: Final = "..."
