@@ -30,7 +30,7 @@ from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
 from tidegate_airflow.page.table_view import table_view
-from tidegate_airflow.page.tables_list import PAGE_ROWS, TablesAsked, tables_list
+from tidegate_airflow.page.tables_list import PAGE_ROWS, TablesAsked, tables_list, verified_text
 
 EMPTY = {"meta", "input", "br"}
 
@@ -127,7 +127,7 @@ def test_prepared_transactions_are_named_with_what_answers_them() -> None:
 
 
 def test_the_last_maintenance_says_what_it_did_and_left() -> None:
-    assert "It never ran." in maintenance(view())
+    assert "No run has done anything yet." in maintenance(view())
     steps = (MaintainStep("cluster", 12, 90, 14, 5_000_000, 4_000_000, 75.0), MaintainStep("forget", 1, 900, 100))
     left = (LeftStep("shop.a", "vacuum", "left", "no <room>"),)
     of = replace(view(), maintained=LastMaintain(NOW - 3 * 86_400, steps, left, 4))
@@ -295,3 +295,9 @@ def test_a_pipeline_that_was_never_verified_says_how() -> None:
     shown = pipeline_view(replace(view(), verified={}), TablesAsked())
     assert "never</span>: <code>tidegate verify shop</code>, or unpause <code>shop__verify</code>" in shown
     assert "unpause" not in pipeline_view(view(), TablesAsked())
+
+
+def test_a_table_that_was_held_when_the_others_were_compared_was_not_compared() -> None:
+    known = next(iter(view().verified.values()))
+    assert verified_text(replace(known, outcome="equal")).startswith("<span class='good'>equal</span>")
+    assert "<span class='bad'>not compared (held)</span>" in verified_text(replace(known, outcome="held"))

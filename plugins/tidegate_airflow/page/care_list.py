@@ -72,7 +72,7 @@ def maintenance(view: PipelineView) -> str:
     dag = f"<code>{escape(view.pipeline.pipeline)}__maintain</code>"
     when = f"By the schedule {dag} runs <code>{escape(schedule)}</code>." if schedule else f"{dag} runs by hand alone."
     if last is None:
-        said = f"<p>It never ran. {when} A paused DAG doesn't run.</p>"
+        said = f"<p>No run has done anything yet. {when} A paused DAG doesn't run.</p>"
         return f"<section aria-labelledby='upkeep'><h3 id='upkeep'>Maintenance</h3>{said}</section>"
     ago = max(0.0, view.at - last.ended_at)
     late = ago > 2 * _EVERY_SECONDS.get(schedule, float("inf"))

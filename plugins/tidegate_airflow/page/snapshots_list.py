@@ -39,15 +39,15 @@ def snapshots_list(
     rows = (_cells(table, now, page_of(table), held=bool(table.waiting) and is_held(table)) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
     whole = forecast(going, now)
-    when = f"<p>{escape(_when(whole, now))}</p>" if whole else ""
+    when = f"<p>{escape(_when(whole, going, now))}</p>" if whole else ""
     return (
         f"<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>{when}"
         f"{wide_table('List of snapshots', _HEADS, rows)}{more}</section>"
     )
 
 
-def _when(whole: Forecast, now: float) -> str:
-    """The end of all of them."""
+def _when(whole: Forecast, going: Sequence[TableProgress], now: float) -> str:
+    """The end of all of them, and what a silent reader waits for."""
     read = f"{counted(whole.tables, 'table is', 'tables are')} to be read: {whole.rows:,} rows so far"
     read += f" of about {whole.estimate:,}" if whole.seconds_left is not None else ""
     done_at = whole.done_at(now)
@@ -55,7 +55,9 @@ def _when(whole: Forecast, now: float) -> str:
         return f"{read}. It isn't known yet when they will be done."
     clock = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(done_at))
     silent = now - whole.read_at
-    asks = f" The last rows came {age_text(silent)} ago: does a reader run?" if silent > SNAPSHOT_SILENT_SECONDS else ""
+    waves = len({token for table in going for token in table.waiting})
+    waits = f"{counted(waves, 'wave waits', 'waves wait')} for apply." if waves else "does a reader run?"
+    asks = f" The last rows came {age_text(silent)} ago: {waits}" if silent > SNAPSHOT_SILENT_SECONDS else ""
     return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {clock}.{asks}"
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from tidegate.commit_ts import time_text
 from tidegate.tables import State
 from tidegate.text_layout import age_text, size_text
+from tidegate.verify.report import Outcome
 from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ def verified_text(known: Verified | None) -> str:
     if known is None:
         return "never"
     through = f", through {escape(time_text(known.through_ts))}" if known.through_ts else ""
-    return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(known.outcome)}</span>{through}"
+    # It has its own word for where it stood then, which isn't where it stands now.
+    said = known.outcome if Outcome(known.outcome).is_verdict else f"not compared ({known.outcome})"
+    return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(said)}</span>{through}"
 
 
 def rows_text(known: Verified | None) -> str:
