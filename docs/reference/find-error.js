@@ -238,6 +238,7 @@
     {"kind": "StrayValueLog", "after": "stop", "what": "… has acknowledged commits that bronze may lack; nobody can send them again", "remedy": "start capture on that log's machine, or move that folder here in place of this one. If it is lost for good, … the loss"},
     {"kind": "LakeLost", "after": "stop", "what": "this machine has captured … before, and the lake has nothing of it", "remedy": "…; for a new lake move … away"},
     {"kind": "LakeUnavailable", "after": "retry", "what": "a commit failed (…), and whether it is there isn't known: …", "remedy": "check the lake's store; it is tried again and counts once"},
+    {"kind": "LakeUnavailable", "after": "retry", "what": "a file of the lake can't be read or written: …", "remedy": "check the lake's disk or store, then run it again: what is erased stays so"},
     {"kind": "LakeUnavailable", "after": "retry", "what": "a private log isn't whole", "remedy": "it is made again"},
     {"kind": "LakeUnavailable", "after": "retry", "what": "another backup ended in this folder meanwhile", "remedy": "prune again"},
     {"kind": "LakeUnavailable", "after": "retry", "what": "bronze is resolved up to … only, below the cut", "remedy": "it is tried again"},

@@ -57,7 +57,8 @@ def test_a_reader_that_slows_down_isnt_done_when_its_first_waves_said() -> None:
         )
         assert cells(going)[0][5] == left, silent
         assert f"About {left} left" in snapshots_list([going], NOW)
-    late = replace(going, read_at=datetime.fromtimestamp(NOW - 120, UTC), began_at=datetime.fromtimestamp(NOW - 121, UTC))
+    began, read = (datetime.fromtimestamp(NOW - ago, UTC) for ago in (121, 120))
+    late = replace(going, began_at=began, read_at=read)
     assert "2 min ago: does a reader run?" in snapshots_list([late], NOW)
     assert "2 min ago: 2 waves wait for apply." in snapshots_list([replace(late, waiting=("w1", "w2"))], NOW)
 
