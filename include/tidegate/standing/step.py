@@ -248,8 +248,8 @@ def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -
         return Step(_meets_waiting(before, event, facts))
     reason = shown.met_behind(facts.name, event.source)
     if before is not None or facts.has_silver():
-        waits = Standing(State.HELD, reason, Cause.NEEDS_ROWS, facts.cut_ts, needs=Needs.ROWS)
-        return Step(waits)
+        fault, at_ts = _past_lost(before), facts.cut_ts
+        return Step(Standing(State.HELD, reason, Cause.NEEDS_ROWS, at_ts, fault=fault, needs=Needs.ROWS))
     alone = set(facts.feeds()) <= {event.source}  # else both sources have to be there for it to go on
     reason = f"{facts.name}: {event.source} is behind the cut"
     at_ts = facts.position(event.source)

@@ -138,6 +138,7 @@ def test_a_lost_past_stays_lost_while_the_table_is_left_out_or_loses_rows_too(fa
         (lost, e.RowsGone("a table whose rows it takes lacks some", PLACE)),
         (left, e.Selected(State.HELD, 10, "the pipeline file")),
         (left, e.FlowsIn("s1", "d.t of s1")),
+        (left, e.SourceMeets("s2")),
     )
     for before, event in more:
         held = step(before, event, facts()).standing
