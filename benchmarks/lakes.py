@@ -29,16 +29,26 @@ _ATTEMPTS = 20
 
 
 class BenchLake:
-    """One lake of one pipeline; apply, capture: what the pipeline file's sections of these names hold."""
+    """One lake of one pipeline; apply, capture, tables: what the pipeline file's sections of these names hold more."""
 
-    def __init__(self, server: Server, folder: Path, table: str, apply: str = "mode: batch", capture: str = "") -> None:
+    def __init__(
+        self,
+        server: Server,
+        folder: Path,
+        table: str,
+        apply: str = "mode: batch",
+        capture: str = "",
+        *,
+        tables: str = "",
+    ) -> None:
         self.server = server
         self.folder = folder
         self.table = table
+        include = f"include: ['{DATABASE}.{table}']"
         text = (
             f"pipeline: {PIPELINE}\nlake: {{path: {folder / 'lake'}}}\n"
             f"sources: {{one: {{conn_id: bench_one, flavour: {server.flavour}, start: now}}}}\n"
-            f"tables: {{include: ['{DATABASE}.{table}']}}\n"
+            f"tables: {{{', '.join(filter(None, (include, tables)))}}}\n"
             f"capture: {{{', '.join(filter(None, (f'heartbeat_seconds: {_HEARTBEAT_SECONDS}', capture)))}}}\n"
             f"apply: {{{apply}}}\n"
         )
@@ -72,7 +82,7 @@ class BenchLake:
                 return done
         raise AssertionError(f"capture never came to {goal}")
 
-    def fork(self, folder: Path, apply: str = "mode: batch", capture: str = "") -> BenchLake:
+    def fork(self, folder: Path, apply: str = "mode: batch", capture: str = "", *, tables: str = "") -> BenchLake:
         """A copy elsewhere. Data files are linked, since nobody changes them; logs and the value log are copied."""
         shutil.rmtree(folder, ignore_errors=True)
         for path in self.folder.rglob("*"):
@@ -85,7 +95,7 @@ class BenchLake:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, target)
-        return BenchLake(self.server, folder, self.table, apply, capture)
+        return BenchLake(self.server, folder, self.table, apply, capture, tables=tables)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -22,13 +22,15 @@ class Content:
     hash_xor: int
 
 
-def content(table: Path) -> Content:
-    """Read the whole of it."""
+def content(table: Path, where: str = "") -> Content:
+    """Read the whole of it. where: a condition of the rows that count; then the source's columns count alone."""
     side = SilverSide()
     try:
         scan = f"delta_scan('{table}')"
-        columns = ", ".join(f'"{row[0]}"' for row in side._run(f"DESCRIBE SELECT * FROM {scan}", str(table)))
-        hashed = f"SELECT hash({columns}) AS h FROM {scan}"
+        names = [str(row[0]) for row in side._run(f"DESCRIBE SELECT * FROM {scan}", str(table))]
+        own = tables.SYSTEM_PREFIX if where else "\0"
+        columns = ", ".join(f'"{name}"' for name in names if not name.startswith(own))
+        hashed = f"SELECT hash({columns}) AS h FROM {scan} WHERE {where or 'true'}"
         sql = f"SELECT count(*), sum(h::HUGEINT)::VARCHAR, bit_xor(h)::VARCHAR FROM ({hashed})"
         rows, total, mixed = next(side._run(sql, str(table)))
         return Content(int(rows), int(total or 0), int(mixed or 0))

@@ -25,6 +25,7 @@ from benchmarks import (
     columns,
     commit,
     decode,
+    history,
     lakes,
     large_table,
     latency,
@@ -48,7 +49,7 @@ from benchmarks.workloads import Workload, create, play_batches, play_single, pr
 from tidegate.local import mariadb
 
 ALL = (
-    *("capture", "decode", "road", "apply", "sources", "snapshot"),
+    *("capture", "decode", "road", "apply", "history", "sources", "snapshot"),
     *("latency", "quiet", "large", "commit", "columns", "tidb"),
 )
 _OWN_SERVER = {"snapshot", "latency", "quiet", "large", "commit", "columns"}
@@ -117,6 +118,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
                     _logs(ctx, progress, wanted, warm)
                 if "apply" in wanted:
                     progress.section("apply", lambda: apply.measure(ctx, warm))
+                if "history" in wanted:
+                    progress.section("history", lambda: history.measure(ctx, warm))
                 if "sources" in wanted:
                     progress.section("sources", lambda: sources.measure(ctx, warm))
     if "snapshot" in wanted:

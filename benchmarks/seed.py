@@ -28,6 +28,7 @@ from tidegate import tables
 from tidegate.delta.table.actions import transaction
 from tidegate.local.server import Server
 from tidegate.merge import silver_sql
+from tidegate.merge.past import NO_PAST, Past
 from tidegate.spark_sql import quote
 
 _FILES = 20
@@ -38,8 +39,8 @@ _FEATURES = {"clustering", "domainMetadata"}  # of silver's protocol, and of no 
 _VECTORS = "deletionVectors"
 
 
-def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Path) -> Path:
-    """The table's folder, which a Delta log and its files are in."""
+def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Path, past: Past = NO_PAST) -> Path:
+    """The table's folder, which a Delta log and its files are in. past: the mode that it has."""
     parts = folder / "parts"
     parts.mkdir(parents=True)
     numbers = np.random.default_rng(5)
@@ -48,12 +49,14 @@ def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Pat
         part = _rows(first, min(step, rows + 1 - first), numbers)
         pq.write_table(part, parts / f"{first:012d}.parquet", compression="none", use_dictionary=False)
     target = folder / "table"
-    shape = shape_of([version_on(server, DATABASE, table)], routed=False)
+    shape = shape_of([version_on(server, DATABASE, table)], routed=False, past=past)
     session = spark.newSession()
     session.sql(silver_sql.create(str(target), shape))
     session.conf.set("spark.sql.files.maxPartitionBytes", str(_ONE_FILE_A_TASK))
     session.conf.set("spark.sql.files.openCostInBytes", str(_ONE_FILE_A_TASK))
-    wanted = [f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns]
+    wanted = [
+        f"CAST({past.begun.get(c.name, quote(c.name))} AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns
+    ]
     session.read.parquet(str(parts)).selectExpr(*wanted).write.format("delta").mode("append").save(str(target))
     shutil.rmtree(parts)
     return target

@@ -37,6 +37,10 @@ class Sizes:
     columns_rows: tuple[int, ...]  # of tables that get other columns
     tidb_writes: int  # of one run
     tidb_unanswered: int
+    history_rows: int
+    history_changes: int
+    history_windows: int
+    runs_history: int
 
 
 FORMAL = Sizes(
@@ -64,6 +68,10 @@ FORMAL = Sizes(
     columns_rows=(75_000, 1_000_000),
     tidb_writes=20_000,
     tidb_unanswered=1_000_000,
+    history_rows=1_000_000,
+    history_changes=100_000,
+    history_windows=100,
+    runs_history=5,
 )
 QUICK = Sizes(
     name="quick",
@@ -90,6 +98,10 @@ QUICK = Sizes(
     columns_rows=(75_000, 1_000_000),
     tidb_writes=6_000,
     tidb_unanswered=200_000,
+    history_rows=1_000_000,
+    history_changes=100_000,
+    history_windows=50,
+    runs_history=3,
 )
 # For those who work on the benchmarks themselves: every road once, figures without meaning.
 TINY = Sizes(
@@ -117,5 +129,9 @@ TINY = Sizes(
     columns_rows=(2_000,),
     tidb_writes=600,
     tidb_unanswered=10_000,
+    history_rows=20_000,
+    history_changes=2_000,
+    history_windows=20,
+    runs_history=1,
 )
 BY_NAME = {sizes.name: sizes for sizes in (FORMAL, QUICK, TINY)}

@@ -112,7 +112,7 @@ class _Lake(BenchLake):
         for at in range(len(self.servers)):
             self._run(at, _IDLE_SECONDS)
 
-    def fork(self, folder: Path, apply: str = "mode: batch", capture: str = "") -> _Lake:  # noqa: ARG002 - as the base
+    def fork(self, folder: Path, *_apply: str, **_tables: str) -> _Lake:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.folder, folder)
         return _Lake(self.servers, folder, self.name)

@@ -7,7 +7,8 @@ Out: Warm: the session, what its start cost, and apply of a lake in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from pyspark.sql import SparkSession
@@ -76,27 +77,35 @@ class Warm:
         """Apply all that bronze has, as a fresh application in this session; the windows' report lines."""
         lines: list[str] = []
         app = Application(BackgroundSession(lambda: self.spark), lake.pipeline, lake.files, BronzeIndex(lake.files))
-        names, self.parts = vars(apply_job), {}
-        steps = {name: step for name, step in names.items() if _is_step(name, step)}
-        names.update({name: self._timed(step) for name, step in steps.items()})
-        try:
+        self.parts = {}
+        with timed_steps(self.parts, lambda: tree_cpu(os.getpid(), self._ctx.meter.without)):
             apply_job.run(app, report=lines.append)
-        finally:
-            names.update(steps)
         held = [f"{name}: {standing.reason}" for name, standing in app.states.of(State.HELD)]
         assert lines, "nothing was applied"
         assert not held, held[0]
         return lines
 
-    def _timed(self, step: Step) -> Step:
-        def timed(*given: object) -> object:
-            before = tree_cpu(os.getpid(), self._ctx.meter.without)
-            made = step(*given)
-            spent = tree_cpu(os.getpid(), self._ctx.meter.without) - before
-            self.parts[step.__name__] = self.parts.get(step.__name__, 0.0) + spent
-            return made
 
-        return timed
+@contextmanager
+def timed_steps(parts: dict[str, float], clock: Callable[[], float]) -> Iterator[None]:
+    """Add to `parts` the CPU seconds of each step of apply meanwhile, by its name. clock: CPU seconds up to now."""
+    names = vars(apply_job)
+    steps = {name: step for name, step in names.items() if _is_step(name, step)}
+    names.update({name: _timed(step, parts, clock) for name, step in steps.items()})
+    try:
+        yield
+    finally:
+        names.update(steps)
+
+
+def _timed(step: Step, parts: dict[str, float], clock: Callable[[], float]) -> Step:
+    def timed(*given: object) -> object:
+        before = clock()
+        made = step(*given)
+        parts[step.__name__] = parts.get(step.__name__, 0.0) + clock() - before
+        return made
+
+    return timed
 
 
 def _is_step(name: str, value: object) -> bool:

@@ -10,6 +10,7 @@ together is held here with its writer's error.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -246,7 +247,7 @@ def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: Tab
     else:
         choice = cost.choose(_load(snapshot, known[-1], share), keys_bytes_max=limits.UPSERT_KEYS_BYTES_MAX)
     keyless = not known[-1].key
-    if share > limits.HASHED_ROWS_BYTES_MAX and (keyless or plan.past.versions):
+    if share > _held_bytes_max(plan, keyless=keyless):
         choice = cost.Choice(positional=False, why=f"{'no key' if keyless else plan.past.word}, and much to change")
     if not choice.positional:
         return replace(plan, why=choice.why)
@@ -254,6 +255,13 @@ def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: Tab
     if plan.past.versions:
         writer = TableWriter.VERSIONED
     return replace(plan, writer=writer, why=choice.why, target=target, creates=known[0] if missing else None)
+
+
+def _held_bytes_max(plan: TablePlan, *, keyless: bool) -> int:
+    """The most bytes of binlog whose rows the table's writer holds in the driver."""
+    if keyless:
+        return limits.HASHED_ROWS_BYTES_MAX
+    return limits.VERSIONED_BYTES_MAX if plan.past.versions else sys.maxsize
 
 
 def _unfit(shapes: list[SilverShape]) -> str:

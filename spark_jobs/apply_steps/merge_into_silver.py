@@ -181,7 +181,7 @@ def _write_rows(writer: SilverWriter, keys: KeyFilesAtHand, planned: PlannedPhas
         case TableWriter.COUNTED:
             write_counted(app, work, upto_ts)
         case TableWriter.VERSIONED:
-            write_versions(app, work, upto_ts)
+            write_versions(app, work, upto_ts, keys)
         case TableWriter.POSITIONAL:
             if upsert := upsert_of(app, work, upto_ts):
                 outcome = write_upserts(app, keys, [upsert])[work.name]

@@ -40,7 +40,9 @@ _SYSTEM: Final = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
 @dataclass(frozen=True, slots=True)
 class InDriver:
-    """key_files: takes key files in memory, by path, instead of the staging folder. pool: for writing tables' rows."""
+    """key_files: takes in memory, by path, what else goes to the staging folder: key files, and changes of tables with
+    history. pool: for writing tables' rows.
+    """
 
     key_files: KeyFilesAtHand
     pool: Executor | None = None
@@ -57,6 +59,7 @@ class ChangesStage:
         self._plan = plan
         self._bytes_max = bytes_max
         kept, pool = (here.key_files, here.pool) if here else (None, None)
+        self._kept = kept
         self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
@@ -100,12 +103,16 @@ class ChangesStage:
         for (source, database, table, version), batches in self._held.items():
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)
+            if (database, table) in self._plan.versioned.get(source, ()):
+                # Its writer finds out which of several changes of a row in a transaction is the last one.
+                yield self._write((source, database, table, version), merged)
+                continue
             for batch in merged.to_batches():
                 if not key:
                     net = self._hashed(batch, Physical(source, database, table))
                 else:
                     net = net_last_per_key(batch, self._past(source, (database, table)).net_key(key))
-                yield self._write((source, database, table, version), net)
+                yield self._write((source, database, table, version), pa.Table.from_batches([net]))
         yield from self._upserts.flush()
         self._held.clear()
         self._bytes = 0
@@ -124,19 +131,22 @@ class ChangesStage:
             columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
         return batch.append_column(tables.ROW_HASH, row_hashes(columns))
 
-    def _write(self, owner: tuple[str, str, str, int], batch: pa.RecordBatch) -> StagedFile:
-        self._plan.lake.make_folder(self._plan.folder)
+    def _write(self, owner: tuple[str, str, str, int], changes: pa.Table) -> StagedFile:
         path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
-        stamps = pc.min_max(batch.column(batch.schema.get_field_index(tables.COMMIT_TS)))
-        pq.write_table(
-            pa.Table.from_batches([batch]),
-            self._plan.lake.local(path),
-            filesystem=self._plan.lake.filesystem,
-            compression="snappy",
-            use_dictionary=False,
-        )
+        stamps = pc.min_max(changes.column(tables.COMMIT_TS))
+        source, database, table, _ = owner
+        stays = self._kept is not None and (database, table) in self._plan.versioned.get(source, ())
+        if not stays or self._kept is None or not self._kept.keep_changes(path, changes):
+            self._plan.lake.make_folder(self._plan.folder)
+            pq.write_table(
+                changes,
+                self._plan.lake.local(path),
+                filesystem=self._plan.lake.filesystem,
+                compression="snappy",
+                use_dictionary=False,
+            )
         low, high = stamps["min"].as_py(), stamps["max"].as_py()
-        return StagedFile(*owner, path, batch.num_rows, batch.nbytes, low, high, self.read_upto_ts)
+        return StagedFile(*owner, path, changes.num_rows, changes.nbytes, low, high, self.read_upto_ts)
 
 
 def _images(batch: pa.RecordBatch) -> ImagesBelow:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
+from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.failpoint import failpoint
@@ -32,6 +34,7 @@ from tidegate.table_names import Physical
 from tidegate.upsert.actions import Actions, replaced
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.files.rewrite import write_ordered
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.probe_file import Hits
 from tidegate.upsert.target import StagePhase
 
@@ -40,10 +43,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """dying: silver's rows that go. rows: new ones in the phase's layout; each table is written to files of its own."""
+    """dying: silver's rows that go. rows: new ones in the phase's layout; each table is written to files of its own.
+    joined: small files that go; their rows that stay are among `rows`.
+    """
 
     dying: Sequence[Hits]
     rows: Sequence[pa.Table]
+    joined: Sequence[LiveFile] = ()
 
 
 def write_phase(
@@ -89,11 +95,13 @@ def _commit(
     app: Application, path: str, place: tuple[str, StagePhase], made: Replacement, snapshot: TableState
 ) -> None:
     app_id, phase = place
-    with VectorWriter(app.lake, path) as vectors:
+    with VectorWriter(app.lake, path, named=False) as vectors:
         actions = replaced(made.dying, vectors)
+    actions.extend(Actions(removes=list(made.joined)))
     for table in made.rows:
-        actions.extend(Actions(adds=list(write_ordered(app.lake, path, [table], phase.layout))))
+        actions.extend(Actions(adds=list(write_ordered(app.lake, path, [table], phase.layout, named=False))))
     own_files = [add for add in actions.adds if "deletionVector" not in add]
+    app.lake.settle_names(path, (unquote(add["path"]) for add in own_files))
     failpoint("apply_before_commit")
     try:
         app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
@@ -104,14 +112,18 @@ def _commit(
 
 
 def staged_rows(
-    lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase
+    lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase, at_hand: KeyFilesAtHand | None = None
 ) -> Iterator[tuple[StagedFile, pa.Table]]:
-    """A phase's changes in silver's columns, as laid_out gives them, with the file of each table."""
+    """A phase's changes in silver's columns, as laid_out gives them, with the file of each table. at_hand: has some of
+    the files in memory.
+    """
     for file in staged:
         if not _touches(file, phase):
             continue
-        with lake.open(file.path) as handle:
-            read = pq.read_table(handle, use_threads=False).combine_chunks()
+        read = at_hand.changes(file.path) if at_hand is not None else None
+        if read is None:
+            with lake.open(file.path) as handle:
+                read = pq.read_table(handle, use_threads=False).combine_chunks()
         for batch in read.to_batches():
             inside = within(batch, phase)
             yield file, laid_out(inside, phase.layout, Physical(file.source, file.database, file.table))

@@ -3,12 +3,13 @@
 In:  a phase's staged changes (decode_changes), few enough for the driver.
 Out: one Delta commit, data and applied_ts together, as by version_sql.py.
 
-Ended and current versions are written to files of their own. A file without a current version is known by its
-statistics, and isn't looked through for the keys of later windows.
+Ended and current versions are written to files of their own, if they aren't few (joined.py). A file without a current
+version is known by its statistics, and isn't looked through for the keys of later windows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.positional.joined import NewVersions, joined
 from spark_jobs.positional.phase import Replacement, staged_rows, write_phase
 from spark_jobs.positional.probe import Probe, key_table, probe_all
 from spark_jobs.window.application import Application
@@ -25,8 +27,10 @@ from spark_jobs.window.made import TableToWrite
 from tidegate import tables
 from tidegate.delta.table.state import TableState
 from tidegate.merge.versions import OPEN, Int64s, Places, Spans, spans_of
+from tidegate.upsert import few_rows
 from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import rows_at
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.candidates import candidates
 from tidegate.upsert.keys.hash import Hashes, key_hashes
 from tidegate.upsert.keys.probe_file import Hits
@@ -39,12 +43,12 @@ _OWN: Final = (tables.COMMIT_TS, tables.VALID_FROM, tables.VALID_TO, tables.IS_C
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """n changes in silver's columns, with op, seq, ordinal and read_upto. codes: int64[n], equal for equal keys.
-    words: of each code, ascending, its key's hash as bytes.
+    words: of each code, ascending, its key's hash.
     """
 
     rows: pa.Table
     codes: Int64s
-    words: npt.NDArray[Any]
+    words: Hashes
 
     def numbers(self, name: str, at: Int64s | None = None) -> Int64s:
         """A column's values, of all rows or of some."""
@@ -55,19 +59,22 @@ class _Changes:
 @dataclass(frozen=True, slots=True)
 class _Current:
     """Silver's current versions of changed keys. hits: the place of each. span: of each, the index of its key's first
-    change in Spans.
+    change in Spans. whole: all rows of small files, by path.
     """
 
     hits: list[Hits]
     rows: pa.Table
     span: Int64s
+    whole: dict[str, pa.Table]
 
 
-def write_versions(app: Application, work: TableToWrite, upto_ts: int) -> None:
-    """Write a phase, if anything is staged for it. Raises as write_upserts' outcomes."""
+def write_versions(app: Application, work: TableToWrite, upto_ts: int, at_hand: KeyFilesAtHand) -> None:
+    """Write a phase, if anything is staged for it. at_hand: staged changes in memory. Raises as write_upserts'
+    outcomes.
+    """
 
     def read(phase: StagePhase) -> _Changes:
-        return _read(app, work, phase)
+        return _read(app, work, phase, at_hand)
 
     def replacement(changes: _Changes, phase: StagePhase, snapshot: TableState) -> Replacement:
         return _replacement(app, work, changes, phase, snapshot)
@@ -75,19 +82,37 @@ def write_versions(app: Application, work: TableToWrite, upto_ts: int) -> None:
     write_phase(app, work, upto_ts, read, replacement)
 
 
-def _read(app: Application, work: TableToWrite, phase: StagePhase) -> _Changes:
+def _read(app: Application, work: TableToWrite, phase: StagePhase, at_hand: KeyFilesAtHand) -> _Changes:
     parts = []
-    for file, rows in staged_rows(app.lake, work.staged.files, phase):
+    for file, rows in staged_rows(app.lake, work.staged.files, phase, at_hand):
         read_upto = pa.array(np.full(rows.num_rows, file.read_upto_ts, np.int64))
         parts.append(rows.append_column(_READ_UPTO, read_upto))
     changes = pa.concat_tables(parts).combine_chunks()
-    words, codes = np.unique(_words(changes, phase.layout, app), return_inverse=True)
-    return _Changes(changes, codes.astype(np.int64), words)
+    return _Changes(changes, *_numbered(_hashes(changes, phase.layout, app)))
 
 
-def _words(rows: pa.Table, layout: FileLayout, app: Application) -> npt.NDArray[Any]:
+def _hashes(rows: pa.Table, layout: FileLayout, app: Application) -> Hashes:
     hashes: Hashes = key_hashes([rows.column(name) for name in layout.key], app.key_seed)
-    return np.ascontiguousarray(hashes).view([("high", np.uint64), ("low", np.uint64)]).reshape(-1)
+    return hashes
+
+
+def _numbered(hashes: Hashes) -> tuple[Int64s, Hashes]:
+    """Of each hash a number, equal for equal ones; and the distinct ones, by number, ascending."""
+    order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+    ordered = hashes[order]
+    begins = np.ones(len(ordered), np.bool_)
+    begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    codes = np.empty(len(ordered), np.int64)
+    codes[order] = np.cumsum(begins) - 1
+    return codes, ordered[begins]
+
+
+def _codes(words: Hashes, hashes: Hashes) -> Int64s:
+    """The numbers of hashes that are all among words, which are ascending."""
+    codes = np.searchsorted(words[:, 0], hashes[:, 0])
+    while len(wrong := np.flatnonzero(words[codes, 1] != hashes[:, 1])):  # two with an equal first half
+        codes[wrong] += 1
+    return codes
 
 
 def _replacement(
@@ -100,10 +125,24 @@ def _replacement(
     current = _current(app, work, changes, spans, phase, snapshot)
     same = _read_again(changes, spans, current)
     ended = _ended(changes, spans, current, same)
-    made = _made(changes, spans, phase.layout, np.setdiff1d(np.arange(len(spans.at)), current.span[same]))
-    rows = pa.concat_tables([phase.layout.fit(ended), phase.layout.fit(made)])
-    is_current = rows.column(tables.IS_CURRENT)
-    return Replacement(current.hits, [rows.filter(pc.invert(is_current)), rows.filter(is_current)])
+    again = np.zeros(len(spans.at), np.bool_)
+    again[current.span[same]] = True
+    is_open = spans.ends == OPEN
+    past = [*_split(ended, is_open=False), _made(changes, spans, phase.layout, ~again & ~is_open)]
+    now = [*_split(ended, is_open=True), _made(changes, spans, phase.layout, ~again & is_open)]
+    path = tables.silver_path(work.entry.database, work.entry.table)
+    new = NewVersions(past, now, current.hits, current.whole)
+    return joined(app.lake, path, phase.layout, snapshot.files, new)
+
+
+def _split(versions: pa.Table, *, is_open: bool) -> Iterator[pa.Table]:
+    """Those that go on, or have ended: most often all or none."""
+    nulls = versions.column(tables.VALID_TO).null_count
+    if nulls == (versions.num_rows if is_open else 0):
+        yield versions
+    elif nulls not in (0, versions.num_rows):
+        ended = pc.is_valid(versions.column(tables.VALID_TO))
+        yield versions.filter(pc.invert(ended) if is_open else ended)
 
 
 def _current(
@@ -116,7 +155,7 @@ def _current(
 ) -> _Current:
     """Look them up by the keys of the counting changes."""
     layout, path = phase.layout, tables.silver_path(work.entry.database, work.entry.table)
-    none = _Current([], layout.stored.empty_table(), np.zeros(0, np.int64))
+    none = _Current([], layout.stored.empty_table(), np.zeros(0, np.int64), {})
     first = np.flatnonzero(spans.first)
     if not len(first):
         return none
@@ -129,9 +168,13 @@ def _current(
         raise probe.error
     span_of = np.full(len(changes.words), -1, np.int64)
     span_of[changes.codes[spans.at[first]]] = first
-    hits, parts = list[Hits](), list[pa.Table]()
+    hits, parts, whole = list[Hits](), list[pa.Table](), dict[str, pa.Table]()
     for hit in probe.hits:
-        rows = pa.concat_tables(rows_at(app.lake, path, hit.file, layout, hit.fresh))
+        if (all_rows := few_rows.whole(app.lake, path, hit.file, layout)) is not None:
+            whole[hit.file.path] = all_rows
+            rows = all_rows.take(pa.array(hit.fresh))
+        else:
+            rows = pa.concat_tables(rows_at(app.lake, path, hit.file, layout, hit.fresh))
         # Another writer may have left a row without its mark: a row that hasn't ended is current.
         marked = rows.column(tables.IS_CURRENT).combine_chunks().fill_null(False)
         is_current = pc.or_(marked, pc.is_null(rows.column(tables.VALID_TO).combine_chunks()))
@@ -140,8 +183,8 @@ def _current(
     if not parts:
         return none
     held = pa.concat_tables(parts).combine_chunks()
-    codes = np.searchsorted(changes.words, _words(held, layout, app))
-    return _Current(hits, held, span_of[codes])
+    codes = _codes(changes.words, _hashes(held, layout, app))
+    return _Current(hits, held, span_of[codes], whole)
 
 
 def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> npt.NDArray[np.bool_]:
@@ -200,9 +243,12 @@ def _ended(changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray
     return _with(current.rows, pa.array(seen), kept[0], ends, kept[1])
 
 
-def _made(changes: _Changes, spans: Spans, layout: FileLayout, which: npt.NDArray[np.int64]) -> pa.Table:
-    """New versions. which: indices into spans of changes with a new version."""
-    which = which[changes.numbers(tables.OP, spans.at[which]) != tables.OP_DELETE]
+def _made(changes: _Changes, spans: Spans, layout: FileLayout, wanted: npt.NDArray[np.bool_]) -> pa.Table:
+    """New versions, in the order of the log. wanted: of each change in spans, whether it is one of these if it isn't a
+    delete.
+    """
+    which = np.flatnonzero(wanted & (changes.numbers(tables.OP, spans.at) != tables.OP_DELETE))
+    which = which[np.argsort(spans.at[which])]
     rows = changes.rows.take(pa.array(spans.at[which]))
     begins, known = rows.column(tables.COMMIT_TS), pc.equal(rows.column(_READ_UPTO), 0)
     return _with(rows.select(layout.schema.names), pa.array(spans.seen[which]), begins, spans.ends[which], known)

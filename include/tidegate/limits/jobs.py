@@ -63,6 +63,9 @@ KEY_INDEX_WATCHED_FILES_MAX: Final = 65_536
 SHARD_DRIVER_ROWS_MAX: Final = 4_000_000
 # Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
 HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
+# Changes of a table with history that the driver holds, in bytes of binlog, with the versions that they end and make: a
+# few times as many bytes. More go by MERGE, at twenty times the CPU.
+VERSIONED_BYTES_MAX: Final = 128 * MIB
 
 # --- rebuild --------------------------------------------------------------------------------------
 # A table that rebuild makes on this computer's disk, up to so large, is compared by DuckDB: Spark takes a JVM's start

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.delta.table.live_file import LiveFile
@@ -85,6 +86,17 @@ def read(
         except UnpacksToTooMuch:
             others += [part] if isinstance(part, Hits) else []
     return rows, Together(tuple(joined), tuple(others))
+
+
+def whole(lake: LakeFiles, table_path: str, file: LiveFile, layout: FileLayout) -> pa.Table | None:
+    """All rows of a small file, dead ones too; None of a larger one, and of one with too much in it."""
+    if file.size > SMALL_FILE_BYTES:
+        return None
+    try:
+        parts = list(live_rows(lake, table_path, file, layout, np.zeros(0, np.int64), _UNPACKED_BYTES))
+    except UnpacksToTooMuch:
+        return None
+    return pa.concat_tables(parts) if parts else None
 
 
 def write(

@@ -58,7 +58,8 @@ class DecodePlan:
     silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
     condition of silver's rows. computed: likewise, silver's columns beside the source's. aliases:
     likewise, silver's names of renamed columns. pasts: the modes of physical tables. below: those
-    below foreign keys that act without row events.
+    below foreign keys that act without row events. versioned: physical tables whose writer holds
+    all of their changes in the driver.
     """
 
     lake: LakeFiles
@@ -76,6 +77,7 @@ class DecodePlan:
     pasts: dict[str, dict[Name, Past]] = field(default_factory=dict)
     below: dict[str, set[Name]] = field(default_factory=dict)
     aliases: dict[VersionKey, dict[str, str]] = field(default_factory=dict)
+    versioned: dict[str, set[Name]] = field(default_factory=dict)
 
     @property
     def has_versions(self) -> bool:
@@ -114,6 +116,7 @@ def plan_decode(
     more: dict[VersionKey, MoreColumns] = {}
     pasts: dict[str, dict[Name, Past]] = {}
     aliases: dict[VersionKey, dict[str, str]] = {}
+    versioned: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -121,6 +124,8 @@ def plan_decode(
             name, begin_ts = (database, table), entry.begins(Physical(source, database, table))
             if plan.writer is TableWriter.POSITIONAL and plan.target is not None:
                 targets.setdefault(source, {})[name] = plan.target
+            if plan.writer is TableWriter.VERSIONED:
+                versioned.setdefault(source, set()).add(name)
             pasts.setdefault(source, {})[name] = past = plan.past
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
@@ -143,7 +148,7 @@ def plan_decode(
     known = {source: _known(app, window, source) for source in sources}
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     below = {source: {*of} for source, of in cascade_graph(app).parents.items()}
-    shapes = (routed, missing, masks, rows, more, pasts, below, aliases)
+    shapes = (routed, missing, masks, rows, more, pasts, below, aliases, versioned)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 

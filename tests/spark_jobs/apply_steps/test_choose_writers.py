@@ -94,7 +94,7 @@ def test_a_table_with_its_history_goes_by_position_unless_its_window_is_large(
     create = (10, CREATE.replace("TABLE t", "TABLE kept"))
     _, _, plans = planned(tmp_path / "small", "positional", create)
     assert plans["d.kept"].writer is TableWriter.VERSIONED
-    monkeypatch.setattr(limits, "HASHED_ROWS_BYTES_MAX", -1)
+    monkeypatch.setattr(limits, "VERSIONED_BYTES_MAX", -1)
     _, _, plans = planned(tmp_path / "large", "positional", create)
     assert (plans["d.kept"].writer, plans["d.kept"].why) == (TableWriter.MERGE, "history, and much to change")
 

@@ -166,8 +166,12 @@ class LiveFile:
 
     def nulls(self, column: str) -> int | None:
         """How many rows, dead ones perhaps included, are NULL in a top-level column; None when that isn't known."""
-        count = (self._statistics().get("nullCount") or {}).get(column)
-        return count if isinstance(count, int) else None
+        name = f"nulls {column}"
+        if name not in self._known:
+            count = (self._statistics().get("nullCount") or {}).get(column)
+            self._known[name] = count if isinstance(count, int) else None
+        known: int | None = self._known[name]
+        return known
 
     def _statistics(self) -> dict[str, Any]:
         text = self.action.get("stats")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegate.delta.table.live_file import LiveFile
@@ -33,10 +34,11 @@ def rewrite(
     layout: FileLayout,
     *,
     stays: Callable[[pa.Table], pa.Table] | None = None,
+    ended_in: str = "",
     data_change: bool = False,
 ) -> list[dict[str, Any]]:
     """New files with the live rows of `files`, in order of partition, then key, within each new file. stays: chooses
-    among them.
+    among them. ended_in: a column; rows without it have files of their own.
     """
     adds: list[dict[str, Any]] = []
     held: list[pa.Table] = []
@@ -49,10 +51,24 @@ def rewrite(
             held.append(rows)
             size += rows.nbytes
             if size >= data_file.FILE_BYTES:
-                adds += write_ordered(lake, table_path, held, layout)
+                adds += _write_apart(lake, table_path, held, layout, ended_in)
                 held, size = [], 0
-    adds += write_ordered(lake, table_path, held, layout)
+    adds += _write_apart(lake, table_path, held, layout, ended_in)
     return [{**add, "dataChange": data_change} for add in adds]
+
+
+def _write_apart(
+    lake: LakeFiles, table_path: str, parts: Sequence[pa.Table], layout: FileLayout, ended_in: str
+) -> list[dict[str, Any]]:
+    if not ended_in or not parts:
+        return write_ordered(lake, table_path, parts, layout)
+    rows = pa.concat_tables(parts)
+    ends = rows.column(ended_in)
+    if ends.null_count in (0, len(ends)):
+        return write_ordered(lake, table_path, [rows], layout)
+    has_end = pc.is_valid(ends)
+    pieces = (rows.filter(has_end), rows.filter(pc.invert(has_end)))
+    return [add for piece in pieces for add in write_ordered(lake, table_path, [piece], layout)]
 
 
 def write_ordered(
@@ -96,7 +112,7 @@ def live_rows(
         at = 0
         for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
             first, last = np.searchsorted(dead, [at, at + piece.num_rows])
-            rows = _without(piece, dead[first:last] - at)
+            rows = without(piece, dead[first:last] - at)
             at += piece.num_rows
             if rows.num_rows:
                 yield layout.fit(_whole(rows, file, layout))
@@ -123,7 +139,8 @@ def _unpacked_bytes(parquet: pq.ParquetFile, layout: FileLayout) -> int:
     return int(max(pages, 8 * described.num_rows * len(layout.schema)))
 
 
-def _without(rows: pa.Table, dead: Positions) -> pa.Table:
+def without(rows: pa.Table, dead: Positions) -> pa.Table:
+    """The rows but for those at these positions."""
     if not len(dead):
         return rows
     keep = np.ones(rows.num_rows, np.bool_)

@@ -1,13 +1,15 @@
-"""Key files of one window in memory, where the process that decodes resolves, too.
+"""What one window has staged in memory, where the process that decodes writes silver, too.
 
-In:  key files by path, from threads side by side.
-Out: the same; those beyond limits.UPSERT_KEYS_BYTES_MAX, with their few rows, aren't taken, and go to the staging
-     folder.
+In:  key files, and changes of tables with history, by path, from threads side by side.
+Out: the same; those beyond limits.UPSERT_KEYS_BYTES_MAX (with their few rows) or VERSIONED_BYTES_MAX aren't taken, and
+     go to the staging folder.
 """
 
 from __future__ import annotations
 
 from threading import Lock
+
+import pyarrow as pa
 
 from tidegate import limits
 from tidegate.upsert.cost import KEY_RECORD_BYTES
@@ -19,7 +21,8 @@ class KeyFilesAtHand:
 
     def __init__(self) -> None:
         self._files: dict[str, KeyFile] = {}
-        self.bytes = 0
+        self._changes: dict[str, pa.Table] = {}
+        self.bytes = self._changes_bytes = 0
         self._lock = Lock()
 
     def keep(self, path: str, keys: KeyFile) -> bool:
@@ -35,3 +38,16 @@ class KeyFilesAtHand:
     def take(self, path: str) -> KeyFile | None:
         """Once; None when they aren't here."""
         return self._files.pop(path, None)
+
+    def keep_changes(self, path: str, changes: pa.Table) -> bool:
+        """Whether there was room for them."""
+        with self._lock:
+            if self._changes_bytes + changes.nbytes > limits.VERSIONED_BYTES_MAX:
+                return False
+            self._changes_bytes += changes.nbytes
+            self._changes[path] = changes
+            return True
+
+    def changes(self, path: str) -> pa.Table | None:
+        """As often as phases ask for them; None when they aren't here."""
+        return self._changes.get(path)

@@ -1,0 +1,59 @@
+"""Few versions of rows in one file with the rows of small files: a window of a quiet table leaves no small file behind.
+
+In:  versions that have ended, current ones, and where those before them die.
+Out: a Replacement.
+
+As tidegate/upsert/few_rows.py for a table without history, and within its bounds: a second file for ended versions
+would cost a small window as much as all the rest. Such a file has both; a rewrite of small files parts them
+(apply_steps/compact_silver.py). Of a larger window, each has a file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_jobs.positional.phase import Replacement
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.lake.files import LakeFiles
+from tidegate.upsert import few_rows
+from tidegate.upsert.few_rows import Together
+from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import without
+from tidegate.upsert.keys.probe_file import Hits
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersions:
+    """past: versions that have ended; now: current ones; a table at least each. dying: silver's rows that go. whole:
+    all rows of files that were read as a whole, by path.
+    """
+
+    past: Sequence[pa.Table]
+    now: Sequence[pa.Table]
+    dying: Sequence[Hits]
+    whole: Mapping[str, pa.Table]
+
+
+def joined(lake: LakeFiles, path: str, layout: FileLayout, files: Iterable[LiveFile], made: NewVersions) -> Replacement:
+    """files: all of the table, at `path` under the lake."""
+    past, now = (pa.concat_tables(map(layout.fit, parts)) for parts in (made.past, made.now))
+    if layout.partition_columns or not made.dying:  # new rows alone only add a file, as a stream of silver needs it
+        return Replacement(made.dying, [past, now])
+    together = few_rows.choose([past, now], files, made.dying)
+    if not together.joined:
+        return Replacement(together.others, [past, now])
+    rows, gone, dying = [past, now], list[LiveFile](), list(together.others)
+    for part in together.joined:
+        file = part.file if isinstance(part, Hits) else part
+        if isinstance(part, Hits) and file.path in made.whole:
+            rows.append(without(made.whole[file.path], part.dead_after))
+            gone.append(file)
+        else:
+            read, done = few_rows.read(lake, path, [], Together((part,), ()), layout)
+            rows += read
+            gone += done.files
+            dying += done.others
+    return Replacement(dying, [pa.concat_tables(rows)], gone)
