@@ -112,12 +112,11 @@ def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) 
     """
     log = app.lake.log(path)
     snapshot = log.state()
-    ended_in = past_of(layout.schema.names).ended_in
-    chosen = choose(snapshot.files, budget_bytes, layout.key, ended_in)
+    chosen = choose(snapshot.files, budget_bytes, layout.key, past_of(layout.schema.names).ended_in)
     if not chosen or why_not(snapshot) or misfit(snapshot, layout):
         return None
     removes = [file for group in chosen for file in group.files]
-    adds = [add for group in chosen for add in rewrite(app.lake, path, group.files, layout, ended_in=ended_in)]
+    adds = [add for group in chosen for add in rewrite(app.lake, path, group.files, layout)]
     try:
         version = exchange(log, removes, adds, operation="OPTIMIZE").version
     except CommitConflict:

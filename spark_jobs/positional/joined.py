@@ -1,11 +1,11 @@
 """Few versions of rows in one file with the rows of small files: a window of a quiet table leaves no small file behind.
 
-In:  versions that have ended, current ones, and where those before them die.
+In:  ended versions, current ones, and the places of dying rows.
 Out: a Replacement.
 
-As tidegate/upsert/few_rows.py for a table without history, and within its bounds: a second file for ended versions
-would cost a small window as much as all the rest. Such a file has both; a rewrite of small files parts them
-(apply_steps/compact_silver.py). Of a larger window, each has a file of its own.
+It does for history what tidegate/upsert/few_rows.py does without it, within the same bounds. A second file for ended
+versions would cost a small window as much as all the rest, so one has both. A rewrite of small files parts them
+(apply_steps/compact_silver.py). In a larger window each kind has a file of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tidegate.upsert.keys.probe_file import Hits
 
 @dataclass(frozen=True, slots=True)
 class NewVersions:
-    """past: versions that have ended; now: current ones; a table at least each. dying: silver's rows that go. whole:
-    all rows of files that were read as a whole, by path.
+    """past: ended versions; now: current ones; a table at least each. dying: silver's dying rows. whole: all rows of
+    small files, by path.
     """
 
     past: Sequence[pa.Table]

@@ -43,8 +43,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """dying: silver's rows that go. rows: new ones in the phase's layout; each table is written to files of its own.
-    joined: small files that go; their rows that stay are among `rows`.
+    """dying: silver's dying rows. rows: new ones in the phase's layout; each table is written to files of its own.
+    joined: removed small files, with their live rows among `rows`.
     """
 
     dying: Sequence[Hits]

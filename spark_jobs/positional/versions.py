@@ -9,7 +9,6 @@ version is known by its statistics, and isn't looked through for the keys of lat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
@@ -124,25 +123,22 @@ def _replacement(
     spans = spans.without(_read_after_change(changes, spans, phase.layout))
     current = _current(app, work, changes, spans, phase, snapshot)
     same = _read_again(changes, spans, current)
-    ended = _ended(changes, spans, current, same)
+    ended, goes_on = _ended(changes, spans, current, same)
     again = np.zeros(len(spans.at), np.bool_)
     again[current.span[same]] = True
     is_open = spans.ends == OPEN
-    past = [*_split(ended, is_open=False), _made(changes, spans, phase.layout, ~again & ~is_open)]
-    now = [*_split(ended, is_open=True), _made(changes, spans, phase.layout, ~again & is_open)]
+    past = [*_chosen(ended, ~goes_on), _made(changes, spans, phase.layout, ~again & ~is_open)]
+    now = [*_chosen(ended, goes_on), _made(changes, spans, phase.layout, ~again & is_open)]
     path = tables.silver_path(work.entry.database, work.entry.table)
     new = NewVersions(past, now, current.hits, current.whole)
     return joined(app.lake, path, phase.layout, snapshot.files, new)
 
 
-def _split(versions: pa.Table, *, is_open: bool) -> Iterator[pa.Table]:
-    """Those that go on, or have ended: most often all or none."""
-    nulls = versions.column(tables.VALID_TO).null_count
-    if nulls == (versions.num_rows if is_open else 0):
-        yield versions
-    elif nulls not in (0, versions.num_rows):
-        ended = pc.is_valid(versions.column(tables.VALID_TO))
-        yield versions.filter(pc.invert(ended) if is_open else ended)
+def _chosen(rows: pa.Table, wanted: npt.NDArray[np.bool_]) -> list[pa.Table]:
+    """These rows: most often all of them, or none."""
+    if wanted.all():
+        return [rows]
+    return [rows.filter(pa.array(wanted))] if wanted.any() else []
 
 
 def _current(
@@ -233,14 +229,16 @@ def _equal(left: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool
     return np.asarray(pc.or_(equal, both).to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _ended(changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray[np.bool_]) -> pa.Table:
-    """Silver's current versions as they are from here on."""
+def _ended(
+    changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray[np.bool_]
+) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+    """Silver's current versions as they are from here on; whether each goes on."""
     stamps = changes.numbers(tables.COMMIT_TS, spans.at[current.span])
     ends = np.where(same, spans.ends[current.span], stamps)
     before = pc.fill_null(current.rows.column(tables.COMMIT_TS), 0)  # none by another writer: 0, and stays an integer
     seen = np.where(same, spans.seen[current.span], before.to_numpy())
     kept = current.rows.column(tables.VALID_FROM), current.rows.column(tables.FROM_KNOWN)
-    return _with(current.rows, pa.array(seen), kept[0], ends, kept[1])
+    return _with(current.rows, pa.array(seen), kept[0], ends, kept[1]), ends == OPEN
 
 
 def _made(changes: _Changes, spans: Spans, layout: FileLayout, wanted: npt.NDArray[np.bool_]) -> pa.Table:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.errors import SilverDamaged
 from tidegate.lake.files import LakeFiles
+from tidegate.merge.past import past_of
 from tidegate.remedy import DAMAGED
 from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.deletions.roaring import Positions
@@ -34,11 +35,10 @@ def rewrite(
     layout: FileLayout,
     *,
     stays: Callable[[pa.Table], pa.Table] | None = None,
-    ended_in: str = "",
     data_change: bool = False,
 ) -> list[dict[str, Any]]:
     """New files with the live rows of `files`, in order of partition, then key, within each new file. stays: chooses
-    among them. ended_in: a column; rows without it have files of their own.
+    among them. Ended versions of rows have files of their own.
     """
     adds: list[dict[str, Any]] = []
     held: list[pa.Table] = []
@@ -51,15 +51,16 @@ def rewrite(
             held.append(rows)
             size += rows.nbytes
             if size >= data_file.FILE_BYTES:
-                adds += _write_apart(lake, table_path, held, layout, ended_in)
+                adds += _write_apart(lake, table_path, held, layout)
                 held, size = [], 0
-    adds += _write_apart(lake, table_path, held, layout, ended_in)
+    adds += _write_apart(lake, table_path, held, layout)
     return [{**add, "dataChange": data_change} for add in adds]
 
 
 def _write_apart(
-    lake: LakeFiles, table_path: str, parts: Sequence[pa.Table], layout: FileLayout, ended_in: str
+    lake: LakeFiles, table_path: str, parts: Sequence[pa.Table], layout: FileLayout
 ) -> list[dict[str, Any]]:
+    ended_in = past_of(layout.schema.names).ended_in
     if not ended_in or not parts:
         return write_ordered(lake, table_path, parts, layout)
     rows = pa.concat_tables(parts)

@@ -1,8 +1,8 @@
-"""What one window has staged in memory, where the process that decodes writes silver, too.
+"""Staged changes of one window in memory: the process that decodes writes silver, too.
 
 In:  key files, and changes of tables with history, by path, from threads side by side.
-Out: the same; those beyond limits.UPSERT_KEYS_BYTES_MAX (with their few rows) or VERSIONED_BYTES_MAX aren't taken, and
-     go to the staging folder.
+Out: the same. Beyond limits.UPSERT_KEYS_BYTES_MAX (with their few rows) or VERSIONED_BYTES_MAX they go to the staging
+     folder.
 """
 
 from __future__ import annotations
