@@ -60,10 +60,12 @@ def position_of(text: str) -> Position:
     return Position.of(file, int(offset))
 
 
-def run_to(run: CaptureRun, goal: Position | None, seconds: float, *, idle_seconds: float) -> CaptureResult:
+def run_to(
+    run: CaptureRun, goal: Position | None, seconds: float, *, idle_seconds: float, heartbeat: bool = False
+) -> CaptureResult:
     """A run that is stopped as soon as the stream is at the goal and there is a segment; else it ends when idle.
 
-    A stop keeps and lands what was received, as the end of an idle run does.
+    A stop keeps and lands what was received, as the end of an idle run does. heartbeat: there must be one at the goal.
     """
     if goal is None:
         return run.run(seconds, idle_seconds=idle_seconds)
@@ -71,7 +73,7 @@ def run_to(run: CaptureRun, goal: Position | None, seconds: float, *, idle_secon
     real = run.source
 
     def watched() -> Any:
-        return _Source(real(), goal, stop)
+        return _Source(real(), goal, stop, heartbeat)
 
     return replace(run, source=watched).run(seconds, idle_seconds=idle_seconds, stop=stop)
 
@@ -83,6 +85,7 @@ class _Source:
     real: Any
     goal: Position
     stop: threading.Event
+    heartbeat: bool
 
     def connect(self) -> _Reader:
         return _Reader(self.real.connect(), self)
@@ -98,11 +101,21 @@ class _Reader:
 
     def receive(self, timeout_seconds: float) -> Any:
         segments = self.real.receive(timeout_seconds)
-        reached = self.real._cutter.reached
         begun = segments or self.real.waiting_bytes or self.real.checkpoint.seq
-        if begun and reached is not None and reached >= self.source.goal and not self.real.in_transaction:
-            self.source.stop.set()
+        if begun and not self.source.heartbeat:
+            self._stop_at_goal()
         return segments
+
+    def heartbeat(self) -> Any:
+        proof = self.real.heartbeat()
+        if proof is not None:
+            self._stop_at_goal()
+        return proof
+
+    def _stop_at_goal(self) -> None:
+        reached = self.real._cutter.reached
+        if reached is not None and reached >= self.source.goal and not self.real.in_transaction:
+            self.source.stop.set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from tests.kit.reached import position_of, wait_for_checkpoint
+from tests.kit.reached import position_of, run_to, wait_for_checkpoint
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
@@ -23,12 +23,13 @@ from tidegate.local.server import Server
 from tidegate.mysql.capturing.reader import binlog_run
 from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.mysql.facts.server_facts import current_position
+from tidegate.position import Position
 from tidegate.verify.report import Outcome
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _IDLE_SECONDS = 0.3
-_FIRST_IDLE_SECONDS = 0.8  # more than between two heartbeats
+_HEARTBEAT_SECONDS = 0.8  # more than between two of them
 _RUNS_MAX = 10
 
 
@@ -55,6 +56,7 @@ class Road:
         self.lines: list[str] = []
         self.compared = 0  # tables, as often as they were equal
         self._begun = False
+        self._captured: Position | None = None
 
     @classmethod
     def begun(cls, server: Server, folder: Path, database: str, *statements: str) -> Road:
@@ -79,13 +81,18 @@ class Road:
             if goal is not None:
                 wait_for_checkpoint(self.server, goal.file)
                 goal = current_position(cursor)
+        is_new = goal is None or self._captured is None or goal > self._captured
         for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
             run = binlog_run(self.pipeline, "one", self.info, self.folder / "state")
-            found = run.run(
-                seconds, idle_seconds=_FIRST_IDLE_SECONDS if heartbeat or not self._begun else _IDLE_SECONDS
-            )
+            if heartbeat or not self._begun:
+                found = run_to(run, goal, seconds, idle_seconds=_HEARTBEAT_SECONDS, heartbeat=True)
+            elif is_new:
+                found = run_to(run, goal, seconds, idle_seconds=_IDLE_SECONDS)
+            else:  # who asks again waits for what others do meanwhile
+                found = run.run(seconds, idle_seconds=_IDLE_SECONDS)
             self._begun = found.last_seq > 0
-            if self._begun and (goal is None or position_of(found.position) >= goal):
+            self._captured = position_of(found.position) if self._begun else None
+            if self._captured is not None and (goal is None or self._captured >= goal):
                 break
 
     def apply(self, spark: SparkSession | None = None) -> Application:
