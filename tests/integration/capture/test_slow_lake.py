@@ -29,6 +29,7 @@ from tests.support.writing import writing
 from tidegate.capture import status_file
 from tidegate.capture.status_file import CaptureStatus
 from tidegate.capture.value_log.log import ValueLog
+from tidegate.delta.stores import object_store
 from tidegate.errors import ValueLogFull
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.local.server import Server
@@ -220,6 +221,7 @@ def test_capture_starts_without_the_lake_from_its_value_log_and_lands_when_it_is
         "AWS_ALLOW_HTTP": "true",
         "max_retries": "0",
     }
+    monkeypatch.setattr(object_store, "STORE_RETRY_SECONDS_MAX", 1.0)
     away = binlog_run(pipeline, "one", info_of(mariadb), tmp_path / "state", storage_options=options)
     with Watched(away, monkeypatch) as capture, writing(mariadb, database, insert):
         capture.until(lambda now: now.lake_error and now.last_seq > 5)

@@ -284,26 +284,28 @@ def test_a_value_that_cannot_be_read_is_its_tables_alone(server: Server, spark: 
     assert road.assert_equal() == {"other": 1}
 
 
+# Columns, and what is changed.
+_SHOWN = {
+    "precise": ("a DATETIME(3) DEFAULT '2020-01-01', v VARCHAR(40) AS (concat(a))", "MODIFY a DATETIME(6)"),
+    "filled": ("a INT(5) UNSIGNED DEFAULT 3, v VARCHAR(40) AS (concat(a))", "MODIFY a INT(5) ZEROFILL"),
+    "preset": ("a INT DEFAULT 3, d INT, v INT AS (a + DEFAULT(d))", "ALTER d SET DEFAULT 9"),
+    "wide": ("a VARCHAR(9) DEFAULT 'abc', v VARCHAR(5) AS (concat(a, 'x'))", "MODIFY v VARCHAR(9) AS (concat(a, 'x'))"),
+    "same": ("a INT DEFAULT 3, v INT AS (a + 1)", "COMMENT 'nothing of its values'"),
+}
+
+
 @pytest.mark.usefixtures("_login")
-@pytest.mark.parametrize(
-    ("columns", "changed"),
-    [
-        ("a DATETIME(3) DEFAULT '2020-01-01', v VARCHAR(40) AS (concat(a))", "MODIFY a DATETIME(6)"),
-        ("a INT(5) UNSIGNED DEFAULT 3, v VARCHAR(40) AS (concat(a))", "MODIFY a INT(5) ZEROFILL"),
-        ("a INT DEFAULT 3, d INT, v INT AS (a + DEFAULT(d))", "ALTER d SET DEFAULT 9"),
-        ("a VARCHAR(9) DEFAULT 'abc', v VARCHAR(5) AS (concat(a, 'x'))", "MODIFY v VARCHAR(9) AS (concat(a, 'x'))"),
-    ],
-    ids=["precision", "zerofill", "default", "width"],
-)
-def test_a_value_that_shows_another_type_is_noticed(
-    server: Server, spark: SparkSession, tmp_path: Path, columns: str, changed: str
-) -> None:
-    road = begun(server, tmp_path, f"CREATE TABLE t (id INT PRIMARY KEY, n INT, {columns})")
-    run(server, "INSERT INTO t (id) VALUES (1)", "UPDATE t SET n = 1")
+def test_a_value_that_shows_another_type_is_noticed(server: Server, spark: SparkSession, tmp_path: Path) -> None:
+    creates = [f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT, {columns})" for name, (columns, _) in _SHOWN.items()]
+    road = begun(server, tmp_path, *creates)
+    for name in _SHOWN:
+        run(server, f"INSERT INTO {name} (id) VALUES (1)", f"UPDATE {name} SET n = 1")
     road.capture()
-    run(server, f"ALTER TABLE t {changed}")
-    (reason,) = waiting_in(road, spark).values()
-    assert "the table has been changed since at the source" in reason
+    for name, (_, changed) in _SHOWN.items():
+        run(server, f"ALTER TABLE {name} {changed}")
+    waiting = waiting_in(road, spark)
+    assert waiting.keys() == {f"one.{name}" for name in _SHOWN.keys() - {"same"}}, waiting
+    assert all("the table has been changed since at the source" in reason for reason in waiting.values())
 
 
 @pytest.mark.usefixtures("_login")

@@ -6,6 +6,8 @@ Out: silver is equal in all other columns, and verify compares those alone. Bron
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -44,18 +46,41 @@ def ruled(server: Server, folder: Path, database: str, rules: str, apply: str = 
     return road
 
 
-def reason_after(road: Road, spark: SparkSession, there: tuple[Server, str], columns: str, later: str) -> str:
-    """Why a table waits that is made with these columns, and altered later. there: its server and database."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A table that waits. rule: of its columns, in the words of the pipeline file. columns: it is made with these.
+    why: words of the reason, once it is made, or once it is altered so. {t}: the table's name.
+    """
+
+    rule: str
+    columns: str
+    later: str
+    why: str
+
+
+def rules_for(database: str, cases: Sequence[Held]) -> str:
+    """A rule of the pipeline file for each case's table."""
+    return ", ".join(f"{{match: '{database}.t{number}', {case.rule}}}" for number, case in enumerate(cases))
+
+
+def assert_held(road: Road, spark: SparkSession, there: tuple[Server, str], cases: Sequence[Held]) -> None:
+    """Each case's table, t0, t1, ... of one road, waits for its reason, not before it. there: server and database."""
     server, database = there
-    run(server, database, f"CREATE TABLE t ({columns})\nINSERT INTO t VALUES (1, 1)")
+    tables_of = {f"{database}.t{number}": case for number, case in enumerate(cases)}
+    for name, case in tables_of.items():
+        columns = case.columns.format(t=name.split(".")[1])
+        run(server, database, f"CREATE TABLE {name} ({columns})\nINSERT INTO {name} VALUES (1, 1)")
     road.capture()
-    app = road.apply(spark)
-    if later:
-        assert not held(app)
-        run(server, database, f"ALTER TABLE t {later}\nINSERT INTO t VALUES (2, 2)")
-        road.capture()
-        app = road.apply(spark)
-    return held(app)[f"{database}.t"]
+    at_once = held(road.apply(spark))
+    assert at_once.keys() == {name for name, case in tables_of.items() if not case.later}
+    for name, case in tables_of.items():
+        if case.later:
+            run(server, database, f"ALTER TABLE {name} {case.later}\nINSERT INTO {name} VALUES (2, 2)")
+    road.capture()
+    reasons = held(road.apply(spark)) if len(at_once) < len(cases) else at_once
+    assert reasons.keys() == tables_of.keys()
+    for name, case in tables_of.items():
+        assert case.why in reasons[name], case
 
 
 def fields(road: Road, database: str, table: str) -> list[str]:
@@ -195,23 +220,20 @@ def test_a_column_that_is_left_out_of_one_table_is_the_key_of_the_next_of_its_na
 KEYED = "id INT PRIMARY KEY, a INT"
 
 
-@pytest.mark.parametrize(
-    ("rule", "columns", "later", "why"),
-    [
-        ("[id]", KEYED, "", "leaves out id, of its key"),
-        ("[a]", "id INT, a INT", "", "it has no key, so silver needs all of its columns"),
-        ("[a]", KEYED, "RENAME COLUMN a TO b", "tables.columns keeps column b from here on"),
-        ("[b]", KEYED, "RENAME COLUMN a TO b", "tables.columns leaves out column b"),
-        ("[a]", KEYED, "DROP PRIMARY KEY", "it has no key"),
-        ("[a]", f"{KEYED} REFERENCES t (id) ON DELETE CASCADE", "", "of its key or of a foreign key"),
-    ],
+_HELD = (
+    Held("exclude: [id]", KEYED, "", "leaves out id, of its key"),
+    Held("exclude: [a]", "id INT, a INT", "", "it has no key, so silver needs all of its columns"),
+    Held("exclude: [a]", KEYED, "RENAME COLUMN a TO b", "tables.columns keeps column b from here on"),
+    Held("exclude: [b]", KEYED, "RENAME COLUMN a TO b", "tables.columns leaves out column b"),
+    Held("exclude: [a]", KEYED, "DROP PRIMARY KEY", "it has no key"),
+    Held("exclude: [a]", f"{KEYED} REFERENCES {{t}} (id) ON DELETE CASCADE", "", "of its key or of a foreign key"),
 )
-def test_what_silver_can_not_leave_out_holds_its_table_by_name(
-    made: tuple[Server, str, SparkSession, Path], rule: str, columns: str, later: str, why: str
-) -> None:
+
+
+def test_what_silver_can_not_leave_out_holds_its_table_by_name(made: tuple[Server, str, SparkSession, Path]) -> None:
     mariadb, database, spark, folder = made
-    road = ruled(mariadb, folder, database, f"{{match: '{database}.t', exclude: {rule}}}")
-    assert why in reason_after(road, spark, (mariadb, database), columns, later)
+    road = ruled(mariadb, folder, database, rules_for(database, _HELD))
+    assert_held(road, spark, (mariadb, database), _HELD)
 
 
 def test_a_changed_rule_holds_a_table_that_has_rows(made: tuple[Server, str, SparkSession, Path]) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.road.test_columns_left_out import reason_after
+from tests.integration.road.test_columns_left_out import Held, assert_held, rules_for
 from tests.integration.road.test_masks import silver_of
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
@@ -150,24 +150,22 @@ def test_shards_and_rows_below_foreign_keys_are_computed(
     assert silver_of(road, f"{database}.s", "a, twice") == [(1, 2), (21, 42)]
 
 
-@pytest.mark.parametrize(
-    ("rule", "columns", "later", "why"),
-    [
-        ("type: int, expression: a", "id INT, a INT", "", "a table without a key"),
-        ("type: int, expression: b", "id INT PRIMARY KEY, a INT", "", "from column b, which silver doesn't have"),
-        ("type: int, expression: a", "a INT, MORE INT PRIMARY KEY", "", "the source has one of that name"),
-        ("type: int, expression: a", "id INT PRIMARY KEY, a INT", "DROP COLUMN a, ADD b INT", "from column a, which"),
-        ("type: int, expression: a", "id INT PRIMARY KEY, a INT", "RENAME COLUMN a TO b", "from column a, which"),
-        ("type: int, expression: a", "id INT PRIMARY KEY, a INT", "MODIFY a BIGINT", "values of column a change"),
-        ("type: int, expression: a", "id INT PRIMARY KEY, a INT", "ADD more INT FIRST, DROP a", "source has one"),
-    ],
+_OF_A, _KEYED = "name: more, type: int, expression: a", "id INT PRIMARY KEY, a INT"
+_HELD = (
+    Held(_OF_A, "id INT, a INT", "", "a table without a key"),
+    Held("name: more, type: int, expression: b", _KEYED, "", "from column b, which silver doesn't have"),
+    Held(_OF_A, "a INT, MORE INT PRIMARY KEY", "", "the source has one of that name"),
+    Held(_OF_A, _KEYED, "DROP COLUMN a, ADD b INT", "from column a, which"),
+    Held(_OF_A, _KEYED, "RENAME COLUMN a TO b", "from column a, which"),
+    Held(_OF_A, _KEYED, "MODIFY a BIGINT", "values of column a change"),
+    Held(_OF_A, _KEYED, "ADD more INT FIRST, DROP a", "source has one"),
 )
-def test_what_can_not_be_computed_holds_its_table_by_name(
-    made: tuple[Server, str, SparkSession, Path], rule: str, columns: str, later: str, why: str
-) -> None:
+
+
+def test_what_can_not_be_computed_holds_its_table_by_name(made: tuple[Server, str, SparkSession, Path]) -> None:
     mariadb, database, spark, tmp_path = made
-    road = computing(mariadb, tmp_path, database, f"{{match: '{database}.t', name: more, {rule}}}")
-    assert why in reason_after(road, spark, (mariadb, database), columns, later)
+    road = computing(mariadb, tmp_path, database, rules_for(database, _HELD))
+    assert_held(road, spark, (mariadb, database), _HELD)
 
 
 def test_a_value_that_fails_holds_its_table_alone_without_showing_it(

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.road.test_columns_left_out import BRONZE, PLAIN, reason_after
+from tests.integration.road.test_columns_left_out import BRONZE, PLAIN, Held, assert_held, rules_for
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
@@ -177,35 +177,32 @@ def test_cascades_shards_and_deleted_rows_are_masked_once(
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
 
 
-REFERS = "id INT PRIMARY KEY, a INT REFERENCES t (id) ON DELETE CASCADE"
+REFERS = "id INT PRIMARY KEY, a INT REFERENCES {t} (id) ON DELETE CASCADE"
 KEYED = "id INT PRIMARY KEY, a VARCHAR(40) COMMENT 'x'"
 
 
-@pytest.mark.parametrize(
-    ("rule", "columns", "later", "why"),
-    [
-        ("columns: [id], how: null", KEYED, "", "masks id, of its key"),
-        ("columns: [a], how: null", "id INT, a INT", "", "it has no key, so silver needs all of its columns"),
-        (
-            "columns: [a], how: null",
-            f"{KEYED}, UNIQUE (a)",
-            "RENAME COLUMN a TO b",
-            "doesn't mask column b from here on",
-        ),
-        ("columns: [b], how: null", KEYED, "RENAME COLUMN a TO b", "tables.masks masks column b from here on"),
-        ("comment: pii, how: null", KEYED, "MODIFY a VARCHAR(40) COMMENT 'pii'", "masks column a from here on"),
-        (f"columns: [a], {HMAC}", "id INT PRIMARY KEY, a DOUBLE", "", "tables.masks can mask text and whole numbers"),
-        (f"columns: [a], {HMAC}", KEYED, "MODIFY a VARCHAR(2)", "the server rewrote rows"),
-        ("columns: [a], how: null", KEYED, "DROP PRIMARY KEY", "it has no key"),
-        ("columns: [a], how: null", REFERS, "", "of its key or of a foreign key"),
-    ],
+_HELD = (
+    Held("columns: [id], how: null", KEYED, "", "masks id, of its key"),
+    Held("columns: [a], how: null", "id INT, a INT", "", "it has no key, so silver needs all of its columns"),
+    Held(
+        "columns: [a], how: null",
+        f"{KEYED}, UNIQUE (a)",
+        "RENAME COLUMN a TO b",
+        "doesn't mask column b from here on",
+    ),
+    Held("columns: [b], how: null", KEYED, "RENAME COLUMN a TO b", "tables.masks masks column b from here on"),
+    Held("comment: pii, how: null", KEYED, "MODIFY a VARCHAR(40) COMMENT 'pii'", "masks column a from here on"),
+    Held(f"columns: [a], {HMAC}", "id INT PRIMARY KEY, a DOUBLE", "", "tables.masks can mask text and whole numbers"),
+    Held(f"columns: [a], {HMAC}", KEYED, "MODIFY a VARCHAR(2)", "the server rewrote rows"),
+    Held("columns: [a], how: null", KEYED, "DROP PRIMARY KEY", "it has no key"),
+    Held("columns: [a], how: null", REFERS, "", "of its key or of a foreign key"),
 )
-def test_what_silver_can_not_mask_holds_its_table_by_name(
-    made: tuple[Server, str, SparkSession, Path], rule: str, columns: str, later: str, why: str
-) -> None:
+
+
+def test_what_silver_can_not_mask_holds_its_table_by_name(made: tuple[Server, str, SparkSession, Path]) -> None:
     mariadb, database, spark, folder = made
-    road = masking(mariadb, folder, database, f"{{match: '{database}.t', {rule}}}")
-    assert why in reason_after(road, spark, (mariadb, database), columns, later)
+    road = masking(mariadb, folder, database, rules_for(database, _HELD))
+    assert_held(road, spark, (mariadb, database), _HELD)
 
 
 def test_a_changed_rule_or_key_holds_a_table_that_has_rows_until_it_is_rebuilt(

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.road.test_columns_left_out import fields, reason_after
+from tests.integration.road.test_columns_left_out import Held, assert_held, fields, rules_for
 from tests.integration.road.test_masks import silver_of
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
@@ -168,22 +168,19 @@ def test_shards_and_rows_below_foreign_keys_are_renamed(
     assert silver_of(road, f"{database}.s", "shard_id, value") == [(1, 1), (1, 21)]
 
 
-@pytest.mark.parametrize(
-    ("rule", "columns", "later"),
-    [
-        ("a: B", "b INT, a INT PRIMARY KEY", ""),
-        ("a: b", "id INT PRIMARY KEY, a INT", "DROP COLUMN id, ADD COLUMN B INT PRIMARY KEY AUTO_INCREMENT"),
-        ("c: D", "id INT PRIMARY KEY, a INT", "RENAME COLUMN a TO c, RENAME COLUMN id TO d"),
-        ("c: ID", "id INT PRIMARY KEY, a INT", "RENAME COLUMN a TO c"),
-    ],
+_KEYED, _WHY = "id INT PRIMARY KEY, a INT", "tables.renames gives two columns the name"
+_HELD = (
+    Held("columns: {a: B}", "b INT, a INT PRIMARY KEY", "", _WHY),
+    Held("columns: {a: b}", _KEYED, "DROP COLUMN id, ADD COLUMN B INT PRIMARY KEY AUTO_INCREMENT", _WHY),
+    Held("columns: {c: D}", _KEYED, "RENAME COLUMN a TO c, RENAME COLUMN id TO d", _WHY),
+    Held("columns: {c: ID}", _KEYED, "RENAME COLUMN a TO c", _WHY),
 )
-def test_two_columns_of_one_name_hold_their_table_by_name(
-    made: tuple[Server, str, SparkSession, Path], rule: str, columns: str, later: str
-) -> None:
+
+
+def test_two_columns_of_one_name_hold_their_table_by_name(made: tuple[Server, str, SparkSession, Path]) -> None:
     mariadb, database, spark, tmp_path = made
-    road = renaming(mariadb, tmp_path, database, f"{{match: '{database}.t', columns: {{{rule}}}}}")
-    reason = reason_after(road, spark, (mariadb, database), columns, later)
-    assert "tables.renames gives two columns the name" in reason
+    road = renaming(mariadb, tmp_path, database, rules_for(database, _HELD))
+    assert_held(road, spark, (mariadb, database), _HELD)
 
 
 def test_rows_that_move_to_another_table_get_its_names(

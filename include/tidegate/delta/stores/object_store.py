@@ -182,13 +182,14 @@ class ObjectStore:
         )
 
 
-def bucket(root: str, options: Mapping[str, str], retry_seconds: float = STORE_RETRY_SECONDS_MAX) -> Any:
+def bucket(root: str, options: Mapping[str, str], retry_seconds: float | None = None) -> Any:
     """A client of a bucket, one per process and options. Raises LakeRefused.
 
-    retry_seconds: how long it tries a request again. The client's own bound is three minutes: whoever holds a lease
-    must hear earlier that it can't be renewed.
+    retry_seconds: how long it tries a request again; None for STORE_RETRY_SECONDS_MAX. The client's own bound is three
+    minutes: whoever holds a lease must hear earlier that it can't be renewed.
     """
-    return _client(root, tuple(sorted(options.items())), retry_seconds, os.getpid())
+    seconds = STORE_RETRY_SECONDS_MAX if retry_seconds is None else retry_seconds
+    return _client(root, tuple(sorted(options.items())), seconds, os.getpid())
 
 
 @functools.lru_cache(maxsize=16)

@@ -15,6 +15,7 @@ import pytest
 from tests.kit.s3 import S3
 from tidegate import tables
 from tidegate.delta.log import Change
+from tidegate.delta.stores import object_store
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
@@ -176,7 +177,14 @@ def test_a_newer_lake_is_refused_by_name_by_capture_too(lake: LakeFiles) -> None
             use(again(lake))
 
 
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that doesn't answer isn't asked again and again."""
+    monkeypatch.setattr(object_store, "STORE_RETRY_SECONDS_MAX", 0.5)
+
+
 @pytest.mark.server
+@pytest.mark.usefixtures("_impatient")
 def test_a_store_that_is_away_is_no_lake_of_an_unknown_format(s3: S3) -> None:
     lake = LakeFiles(s3.folder(), s3.options | {"timeout": "1s", "connect_timeout": "1s", "max_retries": "0"})
     with s3.silent(), pytest.raises(LakeUnavailable):
@@ -185,6 +193,7 @@ def test_a_store_that_is_away_is_no_lake_of_an_unknown_format(s3: S3) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.usefixtures("_impatient")
 def test_capture_of_this_machine_goes_on_from_its_value_log_while_the_lake_is_away(s3: S3, tmp_path: Path) -> None:
     lake = LakeFiles(s3.folder(), s3.options | {"timeout": "1s", "connect_timeout": "1s", "max_retries": "0"})
     with s3.silent():
