@@ -17,6 +17,7 @@ from spark_jobs.window.application import Application
 from tests.kit.reached import position_of, run_to, wait_for_checkpoint
 from tests.kit.spark import no_spark
 from tidegate import config
+from tidegate.capture.run import CaptureRun
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
@@ -29,7 +30,8 @@ from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _IDLE_SECONDS = 0.3
-_HEARTBEAT_SECONDS = 0.8  # more than between two of them
+_PROVEN_SECONDS = 0.8  # it ends, too, where no heartbeat proves anything new
+_HEARTBEAT_SECONDS = 0.3  # more than capture waits for the stream, or none proves anything
 _RUNS_MAX = 10
 
 
@@ -83,17 +85,24 @@ class Road:
                 goal = current_position(cursor)
         is_new = goal is None or self._captured is None or goal > self._captured
         for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
-            run = binlog_run(self.pipeline, "one", self.info, self.folder / "state")
             if heartbeat or not self._begun:
-                found = run_to(run, goal, seconds, idle_seconds=_HEARTBEAT_SECONDS, heartbeat=True)
+                found = run_to(self._run(often=True), goal, seconds, idle_seconds=_PROVEN_SECONDS, heartbeat=True)
             elif is_new:
-                found = run_to(run, goal, seconds, idle_seconds=_IDLE_SECONDS)
+                found = run_to(self._run(), goal, seconds, idle_seconds=_IDLE_SECONDS)
             else:  # who asks again waits for what others do meanwhile
-                found = run.run(seconds, idle_seconds=_IDLE_SECONDS)
+                found = self._run().run(seconds, idle_seconds=_IDLE_SECONDS)
             self._begun = found.last_seq > 0
             self._captured = position_of(found.position) if self._begun else None
             if self._captured is not None and (goal is None or self._captured >= goal):
                 break
+
+    def _run(self, *, often: bool = False) -> CaptureRun:
+        """often: heartbeats come sooner than a pipeline file may have them."""
+        pipeline, capture = self.pipeline, self.pipeline.capture
+        if often:
+            capture = capture.model_copy(update={"heartbeat_seconds": _HEARTBEAT_SECONDS})
+            pipeline = pipeline.model_copy(update={"capture": capture})
+        return binlog_run(pipeline, "one", self.info, self.folder / "state")
 
     def apply(self, spark: SparkSession | None = None) -> Application:
         """A fresh application, as after a restart; until nothing is left to do. Without a session it must need none."""

@@ -13,12 +13,11 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.shards.test_shards import PROVEN_SECONDS, Shards
+from tests.integration.shards.test_shards import Shards
 from tidegate.errors import LakeRefused
 from tidegate.lake.figures.status import cut_ts
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.capturing.reader import binlog_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -41,8 +40,7 @@ def test_what_a_late_source_brings_is_in_the_rebuilt_table(
         road.equal(spark)
         road.fill(2000)
         for _ in range(2):
-            run = binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state")
-            run.run(60, idle_seconds=PROVEN_SECONDS)
+            road.capture("y")
         patient = road.pipeline
         hasty = patient.sources["m"].model_copy(update={"max_hold_seconds": 0, "required": False})
         road.pipeline = patient.model_copy(update={"sources": {**patient.sources, "m": hasty}})

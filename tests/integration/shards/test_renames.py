@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.integration.shards.test_shards import DEFINED, PROVEN_SECONDS, Shards
+from tests.integration.shards.test_shards import DEFINED, Shards
 from tests.support.readers import by_duckdb
 from tidegate import tables
 from tidegate.lake.standing import held
 from tidegate.local.server import Server
-from tidegate.mysql.capturing.reader import binlog_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -55,8 +54,7 @@ def _left_behind(road: Shards, spark: SparkSession, rename: str) -> None:
     whole = road.pipeline
     road.pipeline = whole.model_copy(update={"apply": whole.apply.model_copy(update={"stalled_seconds": 0})})
     road.servers["y"].query("INSERT INTO only_y.alone SELECT COALESCE(MAX(id), 0) + 1 FROM only_y.alone")
-    run = binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state")
-    run.run(60, idle_seconds=PROVEN_SECONDS)
+    road.capture("y")
     road.apply(spark)
     assert held.last_states(road.lake)["only_m.alone"].source == "m"
     road.servers["m"].query(rename)

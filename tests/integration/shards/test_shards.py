@@ -19,7 +19,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.window.application import Application
+from tests.kit.reached import run_to
 from tests.kit.road import Road
+from tests.support.captures import binlog_end
 from tests.support.own_server import own_server_or_skip
 from tests.support.readers import by_duckdb
 from tests.support.replica_pair import Pair, promote, replica_pair
@@ -32,6 +34,7 @@ from tidegate.local.server import Server
 from tidegate.mysql.capturing.reader import binlog_run
 from tidegate.mysql.connecting.connection import ConnectionInfo, Endpoint
 from tidegate.mysql.looking.asked import ask
+from tidegate.position import Position
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -107,8 +110,13 @@ class Shards(Road):
         time.sleep(1.1 - time.time() % 1)
         for source, server in sorted(self.servers.items(), key=lambda one: one[0] == last):
             if server.process is not None or source in self.others:
-                run = binlog_run(self.pipeline, source, self.info_at(source), self.folder / "state")
-                run.run(60, idle_seconds=PROVEN_SECONDS)
+                self.capture(source)
+
+    def capture(self, source: str) -> None:
+        """Until a heartbeat proves that nothing of it is left; of a source with two servers, until it is quiet."""
+        run = binlog_run(self.pipeline, source, self.info_at(source), self.folder / "state")
+        goal = None if source in self.others else Position.of(*binlog_end(self.servers[source]))
+        run_to(run, goal, 60, idle_seconds=PROVEN_SECONDS, heartbeat=True)
 
     def at_sources(self) -> list[Row]:
         """The union of the servers' own SELECTs, of columns that a shard hasn't got yet NULL."""
