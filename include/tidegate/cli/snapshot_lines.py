@@ -7,6 +7,7 @@ Out: lines: a row per table, the sum of the open ones, and below the waits and f
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -30,18 +31,21 @@ def progress_lines(
     others: Mapping[str, str],
     held: Mapping[Place, str],
     tables_max: int | None = None,
+    *,
+    now: float | None = None,
 ) -> list[str]:
     """snapshots: of each table its last snapshot. busy: source -> why it isn't read now. others: of
     sources whose waves wait how far capture and apply are. held: held_back(). tables_max: more tables have no line of
-    their own.
+    their own. now: Unix seconds; None: of this machine's clock.
     """
+    now = time.time() if now is None else now
     first = list(snapshots)
     if tables_max is not None and len(first) > tables_max:
         first.sort(key=lambda table: _TURNS.index(table.state))
         del first[tables_max:]
-    rows = [(table.source, ".".join(table.name), str(table.state), *_numbers(table)) for table in first]
+    rows = [(table.source, ".".join(table.name), str(table.state), *_numbers(table, now)) for table in first]
     reads = [table for table in snapshots if table.state in ("requested", "running")]
-    total = [_total(reads)] if len(reads) > 1 else []
+    total = [_total(reads, now)] if len(reads) > 1 else []
     lines = columns([_HEAD, *rows, *total], right=_NUMBERS)
     if rest := Counter(str(table.state) for table in snapshots) - Counter(str(table.state) for table in first):
         lines.append(f"and {rest.total():,} more: {', '.join(f'{of:,} {state}' for state, of in rest.items())}")
@@ -65,34 +69,36 @@ def is_to_read(table: TableProgress) -> bool:
     return table.state in ("requested", "running") and bool(table.left)
 
 
-def _numbers(table: TableProgress) -> tuple[str, ...]:
-    share, left = _guessed(table.rows, table.estimate, table.rate)
+def _numbers(table: TableProgress, now: float) -> tuple[str, ...]:
+    from tidegate.snapshot.progress.forecast import rate, seconds_left  # pyarrow: not for a typo
+
+    share, left = _share(table.rows, table.estimate), _time(seconds_left(table, now))
     if table.state.is_over:
         share, left = "-", "-"
     elif not table.left:
         share, left = "all read", "being applied"
     elif table.state == "paused":
         left = "-"
-    return f"{table.rows:,}", share, f"{table.rate:,.0f}", left, str(table.waves), str(len(table.waiting))
+    pace = rate(table, now) if is_to_read(table) else table.rate
+    return f"{table.rows:,}", share, f"{pace:,.0f}", left, str(table.waves), str(len(table.waiting))
 
 
-def _total(reads: Sequence[TableProgress]) -> tuple[str, ...]:
+def _total(reads: Sequence[TableProgress], now: float) -> tuple[str, ...]:
     """The snapshots in progress, as one."""
-    begun = [table for table in reads if table.waves]
-    rows, seconds = sum(table.rows for table in reads), 0.0
-    if begun:
-        last = max(table.read_at for table in begun)
-        seconds = (last - min(table.began_at for table in begun)).total_seconds()
-    rate = rows / seconds if seconds > 0 else 0.0
+    from tidegate.snapshot.progress.forecast import forecast
+
+    rows, whole = sum(table.rows for table in reads), forecast(reads, now)
     known = all(table.estimate for table in reads)
-    share, left = _guessed(rows, sum(table.estimate for table in reads) if known else 0, rate)
-    if not any(table.left for table in reads):
-        share, left = "all read", "being applied"
-    return "", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""
+    share, left, pace = "all read", "being applied", "-"
+    if whole is not None:
+        share = _share(rows, sum(table.estimate for table in reads) if known else 0)
+        left, pace = _time(whole.seconds_left), f"{whole.rate:,.0f}"
+    return "", f"{len(reads)} tables that are open", "", f"{rows:,}", share, pace, left, "", ""
 
 
-def _guessed(rows: int, estimate: int, rate: float) -> tuple[str, str]:
-    """Share of the estimate, and the time for the rest at this rate; "-" for unknown ones."""
-    share = f"{min(99, 100 * rows // estimate)} %" if estimate else "-"
-    seconds = max(0, estimate - rows) / rate if estimate and rate else None
-    return share, "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+def _share(rows: int, estimate: int) -> str:
+    return f"{min(99, 100 * rows // estimate)} %" if estimate else "-"
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -83,13 +83,16 @@ def test_who_waits_is_told_where_capture_and_apply_are(tmp_path: Path) -> None:
     assert line.endswith("1 wave waits for capture and apply (capture is not begun)")
 
 
+READ_AT = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
+
+
 def shown(*tables: TableProgress, tables_max: int | None = None) -> list[str]:
-    return progress_lines(tables, {}, {}, {}, tables_max)
+    return progress_lines(tables, {}, {}, {}, tables_max, now=READ_AT.timestamp())
 
 
 def test_what_is_read_and_not_yet_applied_has_no_seconds_left() -> None:
-    began, read = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
-    going = replace(told("a", SnapshotState.RUNNING, 970), estimate=1000, waves=1, began_at=began, read_at=read)
+    began = READ_AT - timedelta(seconds=10)
+    going = replace(told("a", SnapshotState.RUNNING, 970), estimate=1000, waves=1, began_at=began, read_at=READ_AT)
     assert shown(going)[1].split()[2:7] == ["running", "970", "97", "%", "97"]
     assert "0 s" in shown(going)[1]
     read_all = replace(going, left=(), waiting=("w1",))
@@ -100,6 +103,18 @@ def test_what_is_read_and_not_yet_applied_has_no_seconds_left() -> None:
     assert "2 tables that are open" in total
     assert "being applied" in total
     assert " s " not in shown(replace(going, state=SnapshotState.PAUSED))[1], "nobody reads it"
+
+
+def test_a_reader_that_slows_down_has_more_left() -> None:
+    fast = replace(
+        told("a", SnapshotState.RUNNING, 100),
+        estimate=1000,
+        waves=1,
+        began_at=READ_AT - timedelta(seconds=61),
+        read_at=READ_AT - timedelta(seconds=60),
+    )
+    assert "539 s" in shown(fast)[1], "100 rows in a second, and none in the minute since"
+    assert "544 s" in shown(fast, replace(fast, table="b"))[3]
 
 
 def test_a_screen_shows_what_is_at_work_and_counts_the_others() -> None:
