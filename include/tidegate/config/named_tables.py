@@ -25,7 +25,7 @@ def named_tables(
 ) -> frozenset[str]:
     """The given tables among `known`.
 
-    lacks: the words for an unknown one, "{}" standing for it. remedy: said where no name is near. Raises UsageError
+    lacks: the words for an unknown one, "{}" standing for it. remedy: said after a near name. Raises UsageError
     for the first one without a name or a match, and for an invalid pattern.
     """
     names, matches = frozenset(known), set[str]()
@@ -33,7 +33,8 @@ def named_tables(
         matched = {name} if name in names else _matched(name, names, where)
         if not matched:
             close = difflib.get_close_matches(name, sorted(names), n=1)
-            raise UsageError(lacks.format(name), where=where, remedy=f"did you mean {close[0]}?" if close else remedy)
+            near = f"did you mean {close[0]}? " if close else ""
+            raise UsageError(lacks.format(name), where=where, remedy=(near + remedy).strip())
         matches |= matched
     return frozenset(matches)
 

@@ -36,9 +36,9 @@ def test_a_name_that_divides_at_another_dot_is_matched_there() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("shop.ordres", "there is no table shop.ordres; did you mean shop.orders?"),
-        ("shop.or.ers", "there is no table shop.or.ers; did you mean shop.orders?"),
-        ("shop.items_.*", "there is no table shop.items_.*; did you mean shop.items?"),
+        ("shop.ordres", "there is no table shop.ordres; did you mean shop.orders? look"),
+        ("shop.or.ers", "there is no table shop.or.ers; did you mean shop.orders? look"),
+        ("shop.items_.*", "there is no table shop.items_.*; did you mean shop.items? look"),
         ("zz_.*.*", "there is no table zz_.*.*; look"),
         ("nothing+", "must be database.table"),
         ("shop.(orders", "pattern 'shop.(orders' "),
