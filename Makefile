@@ -47,7 +47,7 @@ docs: environment ## write anew: the table of keys in docs/pipeline.md, docs/ref
 	@$(BIN)/python tools/reference.py --write
 
 site: .venv/.made ## the pages of docs/ as a site, in .tidegate/site; a broken link fails
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@MERMAID="$$($(BIN)/python tools/mermaid_script.py)" NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lock: environment ## requirements.in -> requirements.txt: every pin with its hashes, no index address
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \

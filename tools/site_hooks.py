@@ -24,6 +24,9 @@ ROOT_PAGES = {
     "benchmarks/README.md": "project/benchmarks.md",
 }
 CODE_ENV = "TIDEGATE_SITE_CODE"
+# mermaid.min.js, if `make site` has it: pages with a drawing then ask no other host for it.
+MERMAID_ENV = "MERMAID"
+MERMAID = "assets/mermaid.min.js"
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"(##+) (.+)")
 _ITEM = re.compile(r"- \[([^\]]+)\]\(([^)#]+)\)")
@@ -62,7 +65,16 @@ def on_files(files: Any, config: Any) -> Any:
     for source, place in ROOT_PAGES.items():
         with open(os.path.join(root, source), encoding="utf-8") as opened:  # noqa: PTH118, PTH123
             files.append(File.generated(config, place, content=opened.read()))
+    if script := os.environ.get(MERMAID_ENV):
+        files.append(File.generated(config, MERMAID, abs_src_path=script))
     return files
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    if not os.environ.get(MERMAID_ENV) or 'class="mermaid"' not in output:
+        return output
+    place = posixpath.relpath(MERMAID, posixpath.dirname(page.file.dest_uri) or ".")
+    return output.replace("</head>", f'<script src="{place}"></script></head>', 1)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 from typing import Final
 
 import pytest
 from selenium.webdriver.common.by import By
+from tools import mermaid_script as mermaid
 
 from tests.dags.browser import browser
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-MERMAID_VERSION: Final = "11.17.2"
 _BLOCK: Final = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_SCRIPT: Final = "package/dist/mermaid.min.js"
 # A code host shows a page about 830 pixels wide, and makes what is wider smaller: letters of 16 pixels become 12.
 _WIDTH_MAX: Final = 1100
 _DRAW: Final = """
@@ -48,18 +44,8 @@ def drawings() -> dict[str, str]:
 
 def mermaid_script() -> Path:
     """The file; skips the test where it can't be had."""
-    if os.environ.get("MERMAID"):
-        return Path(os.environ["MERMAID"])
-    folder = ROOT / ".tidegate" / "mermaid" / MERMAID_VERSION
-    file = folder / _SCRIPT
-    if not file.exists() and (npm := shutil.which("npm")):
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [npm, "pack", "--silent", "--pack-destination", str(folder), f"mermaid@{MERMAID_VERSION}"]
-        subprocess.run(command, check=False, timeout=300, capture_output=True)
-        for packed in folder.glob("*.tgz"):
-            with tarfile.open(packed) as opened:
-                opened.extract(_SCRIPT, folder, filter="data")
-    if not file.exists():
+    file = mermaid.script()
+    if file is None:
         assert not os.environ.get("TIDEGATE_REQUIRE_BROWSER"), "no mermaid: install npm, or name its file in MERMAID"
         pytest.skip("no npm here, or it doesn't give mermaid: name its mermaid.min.js in MERMAID")
     return file

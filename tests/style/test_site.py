@@ -39,7 +39,11 @@ def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    done = build(ROOT, folder)
+    script = tmp_path_factory.mktemp("script") / "mermaid.js"
+    script.write_text("// draws")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MERMAID", str(script))
+        done = build(ROOT, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -50,6 +54,17 @@ def test_the_site_has_every_page_in_four_parts(site: Path) -> None:
     assert {page for page in pages if page.name != "README"} <= made
     tabs = re.findall(r'class="md-tabs__link">\s*([^<]*?)\s*<', (site / "index.html").read_text())
     assert tabs == PARTS
+
+
+def test_a_page_with_a_drawing_has_its_script_in_the_site(site: Path) -> None:
+    drawn = 0
+    for path in site.rglob("*.html"):
+        text = path.read_text()
+        places = re.findall(r'<script src="([^"]*mermaid[^"]*)">', text)
+        assert len(places) == ('class="mermaid"' in text), path
+        drawn += len(places)
+        assert all((path.parent / place).read_text() == "// draws" for place in places)
+    assert drawn > 10
 
 
 def test_every_list_table_and_link_of_a_page_is_one_in_the_site(site: Path) -> None:
