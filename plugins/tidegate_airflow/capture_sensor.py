@@ -27,6 +27,7 @@ from tidegate.limits import (
     CAPTURE_REFUSED_SECONDS,
     HOUR_PROVEN_SECONDS,
     HOUR_SECONDS,
+    PROOF_HEARTBEATS_MAX,
     PUMP_REFUSED_AGAIN_SECONDS,
     REPORT_SECONDS,
 )
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from tidegate.capture.progress import CaptureProgress, CaptureResult
     from tidegate.config import Pipeline
     from tidegate_airflow.lineage import Lineage
-
-# A run that is woken only to prove resolved_ts listens for this many heartbeats.
-_HEARTBEATS_TO_PROVE = 3
 
 
 class CaptureStopped(Transient):
@@ -95,7 +93,7 @@ class CaptureSensor(BaseSensorOperator):
         pipeline = self._pipeline(context)
         self.log.info("source %s: %s", self.source, event["reason"])
         if event["reason"] == WAITED:
-            self._capture(pipeline, pipeline.capture.heartbeat_seconds * _HEARTBEATS_TO_PROVE)
+            self._capture(pipeline, pipeline.capture.heartbeat_seconds * PROOF_HEARTBEATS_MAX)
             self._make_lineage(pipeline, None)  # a part of the run alone is known
         else:
             # The source writes again. Even when this run's time is nearly up it reads on: ending here would
@@ -113,7 +111,7 @@ class CaptureSensor(BaseSensorOperator):
         """
         # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
         watched = pipeline.watched_while_at_rest(self.source)
-        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if watched else None)
+        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_end_seconds if watched else None)
         if watched and result.reason == "idle" and deadline > time.time():
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)
             until = waits_until(pipeline, time.time(), deadline)

@@ -30,8 +30,8 @@ from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _IDLE_SECONDS = 0.3
-_PROVEN_SECONDS = 0.8  # it ends, too, where no heartbeat proves anything new
-_HEARTBEAT_SECONDS = 0.3  # more than capture waits for the stream, or none proves anything
+_PROVEN_SECONDS = 1.4  # it ends, too, where no heartbeat proves anything new: MySQL's second one does
+_HEARTBEAT_SECONDS = 0.5  # well more than capture waits for the stream, or none proves anything
 _RUNS_MAX = 10
 
 

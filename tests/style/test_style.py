@@ -61,6 +61,7 @@ AMOUNTS = (
         "LISTS",
         "PIPELINES",
     ),
+    "HEARTBEATS",
     "HEARTBEATS_MISSED",
 )
 UNIT_NAME = re.compile(rf"({'|'.join((*TIMES, *AMOUNTS))})(_MAX|_MIN|_DEFAULT)?")

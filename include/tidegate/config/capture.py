@@ -90,3 +90,8 @@ class Capture(Section):
         ge=0.1,
         description="Shortest time between two tries of the lander to return to memory",
     )
+
+    @property
+    def idle_end_seconds(self) -> float:
+        """After this long without changes a run ends: a new connection has proved by then that its source is quiet."""
+        return max(self.idle_seconds, limits.PROOF_HEARTBEATS_MAX * self.heartbeat_seconds)

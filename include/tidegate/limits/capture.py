@@ -50,6 +50,8 @@ VALUE_LOG_DIRECT_BYTES_MIN: Final = 1 * MIB
 DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
 
 # --- a run ----------------------------------------------------------------------------------------
+# Within so many periods a new connection has surely had the two heartbeats that prove a quiet source.
+PROOF_HEARTBEATS_MAX: Final = 4
 # A receive ends after this at the latest, so that a stop and what is due are seen.
 CAPTURE_POLL_SECONDS: Final = 0.25
 # Progress is told so often: a person reads it.

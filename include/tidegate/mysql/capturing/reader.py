@@ -9,14 +9,15 @@ transaction is half captured or since the server chose the place by GTID, are wa
 Before the stream is opened it is checked that the server still has the next events, and that they
 are the right ones (mysql/history/continuity.py, mysql/start/position.py).
 
-A heartbeat event of the server says that nothing waits to be sent. It proves the second
-connection's reading of the clock, when the stream was quiet at that reading: any commit before it
-would have been sent before.
+A heartbeat event of the server says that nothing waits to be sent. It proves the second connection's
+reading of the clock, if the stream was quiet at that reading and the heartbeat left the server after
+it (mysql/stream/quiet.py): any commit before the reading would have been sent before.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from tidegate.mysql.stream.cutter import Cutter
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
 from tidegate.mysql.stream.place import NOTHING, BinlogCheckpoint, check_continues, without_open
+from tidegate.mysql.stream.quiet import Quiet
 from tidegate.mysql.stream.source_clock import SourceClock
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named
@@ -140,7 +142,8 @@ class BinlogReader:
         self._cutter: Cutter
         self._open = False
         self._torn: LogTorn | None = None
-        self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
+        self._quiet = Quiet(source.pipeline.capture.heartbeat_seconds)
+        self._came: float | None = None  # when bytes came that heartbeat() hasn't asked about
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
         self._fence = FenceWatch(source.hosts, source.connection, second.facts)
         self._log_end = LogEndWatch(source.connection, second.facts)
@@ -242,8 +245,11 @@ class BinlogReader:
                 where=self._torn.where,
                 remedy="what follows is asked for by GTID",
             ) from self._torn
-        if not self._stream.receive(cutter.state, timeout_seconds) and not cutter.waiting_bytes:
-            self._quiet_ms = self._second.clock_ms()  # the later it is read, the more it proves
+        if self._stream.receive(cutter.state, timeout_seconds):
+            self._came = time.monotonic()
+        elif not cutter.waiting_bytes and self._quiet.wants_clock(time.monotonic()):
+            # The later it is read, the more it proves.
+            self._quiet.read(self._second.clock_ms(), time.monotonic())
         given: list[Segment] = []
         try:
             for segment in cutter.advance(self._stream, self._second.source_ms):
@@ -290,10 +296,13 @@ class BinlogReader:
 
     def heartbeat(self) -> Segment | None:
         """The server was idle after its clock was read: nothing at or before that can still come."""
-        if self._cutter.heartbeat_at is None:
+        at_end = self._cutter.log_end.take(int(self._cutter.state["position"]))
+        came, self._came = self._came, None
+        if came is None or at_end is None:
+            if came is not None:
+                self._quiet.came(came)
             return None
-        self._cutter.heartbeat_at = None
-        proved, self._quiet_ms = self._quiet_ms, None
+        proved = self._quiet.heartbeat(came, at_end=at_end)
         segment = self._cutter.heartbeat(proved) if proved is not None else None
         self._given([segment] if segment else [])
         return segment

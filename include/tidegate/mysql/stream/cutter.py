@@ -44,6 +44,7 @@ from tidegate.mysql.stream.event_facts import (
 from tidegate.mysql.stream.gtid_tracker import GtidTracker
 from tidegate.mysql.stream.packet_walk import LEAD, PAYLOAD_SLACK_BYTES, WalkStop, Workspace, take_event, walk
 from tidegate.mysql.stream.place import BinlogCheckpoint, without_open
+from tidegate.mysql.stream.quiet import LogEnd
 from tidegate.mysql.stream.source_clock import Ceiling
 from tidegate.position import Position
 from tidegate.segments.crc32c import crc32c
@@ -65,7 +66,6 @@ class Cutter:
     ) -> None:
         self.settings = settings
         self.checkpoint = checkpoint
-        self.heartbeat_at: int | None = None  # position of a heartbeat not yet looked at
         self.asked_at: Position | None = None  # the server waits for our reply to what ends here
         self._server = (server_id, server_uuid)
         place = checkpoint.place
@@ -83,6 +83,7 @@ class Cutter:
         self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else place.replay_from
         self._state["stop_at"] = place.offset if place.open else 0
         self._state["lead"] = 0 if settings.semi_sync else LEAD
+        self.log_end = LogEnd(int(self._state["position"]), settings.flavour, settings.dump)
         self._ddl_tables: set[str] = set()
         self._flags = SegmentFlag(0)
         self._carried = Carried()
@@ -158,9 +159,7 @@ class Cutter:
         return [] if self._state["stop_at"] else self._cut_all()
 
     def heartbeat(self, clock_ms: int) -> Segment | None:
-        """A row to move resolved_ts to the source's clock; None when it's no progress or a payload
-        waits.
-        """
+        """A row to move resolved_ts to the source's clock; None when it's no progress or a payload waits."""
         resolved = compose(clock_ms)
         busy = self.open or self._state["length"] or self._state["stop_at"] or self._state["position"] == _UNKNOWN
         if busy or resolved <= self.resolved_ts:
@@ -263,10 +262,12 @@ class Cutter:
             self._ddl_tables.add(EVERY_TABLE)
 
     def _note_heartbeat(self, offset: int) -> None:
-        """The server is at this offset and has nothing to send; while we seek, that is where its GTIDs begin."""
-        if self._seeks() and not self._state["length"]:
-            self._state["position"] = max(int(self._state["position"]), offset)
-        self.heartbeat_at = offset
+        """The server is at this offset and has nothing to send; while we seek, its GTIDs begin there."""
+        position = int(self._state["position"])
+        self.log_end.note(self._file, offset, position, took=not self._seeks())
+        if self._seeking and not self._state["length"]:
+            self._state["position"] = max(position, offset)
+        self.log_end.stand(int(self._state["position"]))
 
     def _seeks(self) -> bool:
         if self._space.transaction[scan.MAX_BEGUN]:
