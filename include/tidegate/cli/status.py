@@ -37,7 +37,7 @@ _HELD_NAMED: Final = 8
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tidegate.capture.silence import Silence
+    from tidegate.capture.silence import LeasedWork, Silence
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.figures.status import TableStatus
@@ -100,7 +100,7 @@ def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> li
 
     lines = paragraph("", _headline(standing), indent="")[1:]
     for source in standing.sources:
-        lines += _source_lines(source, standing.pipeline)
+        lines += _source_lines(source, standing)
         down = standing.silence(LeasedWork.CAPTURE, source.source)
         lines += _down_lines(down, _uncaptured(source))
     down = standing.silence(LeasedWork.APPLY, standing.pipeline)
@@ -140,11 +140,14 @@ def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
 
 
 def _headline(standing: CaptureStanding) -> str:
+    from tidegate.capture.silence import LeasedWork
     from tidegate.tables import State
 
     if not standing.cut_ts:
         captured = any(source.captured for source in standing.sources)
+        runs = _runs(standing, LeasedWork.APPLY, standing.pipeline)
         asks = f": is apply running? Look at the DAG {standing.pipeline}__apply" if captured else ""
+        asks = f"; apply {runs}, in its first window" if captured and runs else asks
         return f"{standing.pipeline}: nothing is applied yet{asks}"
     behind = "nothing is missing" if standing.nothing_missing else _behind(standing)
     if standing.ahead:
@@ -168,11 +171,22 @@ def _behind(standing: CaptureStanding) -> str:
     return f"{age} behind"
 
 
-def _source_lines(source: SourceStanding, pipeline: str) -> list[str]:
-    captured, server = source.captured, source.server
+def _runs(standing: CaptureStanding, work: LeasedWork, of: str) -> str:
+    """Where work goes on, and since when; "" where it doesn't."""
+    holders = (each for each in standing.holders if (each.work, each.of) == (work, of))
+    return next((f"runs on {each.host} for {age_text(time.time() - each.since)}" for each in holders), "")
+
+
+def _source_lines(source: SourceStanding, standing: CaptureStanding) -> list[str]:
+    from tidegate.capture.silence import LeasedWork
+
+    captured, server, pipeline = source.captured, source.server, standing.pipeline
     if captured is None:
-        text = source.lost or "the lake is new, nothing was ever captured into it: is capture running?"
-        text += f" Look at the DAG {source.capture_dag}: is it paused, or what does its log say?" * (not source.lost)
+        text = source.lost or "the lake is new, nothing was ever captured into it"
+        if not source.lost and (runs := _runs(standing, LeasedWork.CAPTURE, source.source)):
+            text += f"; capture {runs}"
+        elif not source.lost:
+            text += f": is capture running? Look at the DAG {source.capture_dag}: is it paused, what does its log say?"
     else:
         place = f"captured to {captured.file}:{captured.end_pos}"
         gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed and captured.server_id else ""

@@ -10,6 +10,7 @@ import pytest
 from tests.support.pipeline_views import CUT, source, view
 from tidegate.capture.chaser import ChaserState
 from tidegate.capture.health import why
+from tidegate.capture.silence import LeasedWork, LeaseHolder
 from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.capture.status_file import CaptureStatus
@@ -124,3 +125,18 @@ def test_a_full_disk_of_the_lake_is_why_silver_is_behind() -> None:
     text = said(_capture_lines({"eu": status}))
     assert "make room on its disk" in text
     assert "may purge" not in text
+
+
+def test_work_that_runs_is_not_asked_for_in_a_new_lake() -> None:
+    new = replace(stands(replace(source("eu"), captured=None)), cut_ts=0)
+    assert "is capture running? Look at the DAG" in said(status_lines(new))
+    since = time.time() - 90
+    capture = LeaseHolder(LeasedWork.CAPTURE, "eu", "vm", since)
+    text = said(status_lines(replace(new, holders=(capture,))))
+    assert "nothing was ever captured into it; capture runs on vm for 90.0 s" in text
+    assert "running?" not in text
+    landed = replace(stands(source("eu")), cut_ts=0)
+    assert "nothing is applied yet: is apply running?" in said(status_lines(landed))
+    apply = LeaseHolder(LeasedWork.APPLY, "shop", "vm", since)
+    text = said(status_lines(replace(landed, holders=(apply,))))
+    assert "nothing is applied yet; apply runs on vm for 90.0 s, in its first window" in text
