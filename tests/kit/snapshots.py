@@ -22,6 +22,7 @@ from tidegate.tables import State
 
 _PATIENCE_SECONDS = 300.0
 _CAPTURE_SECONDS = 5.0  # beside a writer none is ever idle
+_BEFORE_SECONDS = 1.5
 _TURNS_MIN = 60
 
 
@@ -78,8 +79,14 @@ class Reading:
         self.road, self.spark = road, spark
         self.lines: list[str] = []
 
-    def run(self, *names: str) -> Application:
-        """What waits, and these, is asked for and read while capture and apply go on; until nothing is open."""
+    def run(self, *names: str, at_once: bool = False) -> Application:
+        """What waits, and these, is asked for and read while capture and apply go on; until nothing is open.
+
+        at_once: right behind the last transaction. Else a heartbeat lies between, unless somebody goes on writing: what
+        is read without marks in the log then begins above that transaction, which comes no second time.
+        """
+        if not at_once:
+            self.road.capture(seconds=_BEFORE_SECONDS, heartbeat=True)
         reader = Reader(
             SnapshotWork(self.road.pipeline, self.road.lake, lambda _: self.road.info, self.lines.append), *names
         )

@@ -155,7 +155,7 @@ def test_a_changed_expression_is_noticed_before_it_is_captured(
     road.capture()
     (reason,) = waiting_in(road, spark).values()
     assert "a statement in the window changed how its values are computed" in reason
-    Reading(road, spark).run()
+    Reading(road, spark).run(at_once=True)
     assert waiting_in(road, spark) == {}
     assert road.assert_equal() == {"t": 2}
 
@@ -224,7 +224,8 @@ def test_too_many_rows_wait_for_a_snapshot(
     road.capture()
     (reason,) = waiting_in(road, spark).values()
     assert "more than 3 changes" in reason
-    Reading(road, spark).run()  # its rows are of the last update's moment: that one comes once more, and is asked for
+    # Its rows are of the last update's moment: that one comes once more, and is asked for.
+    Reading(road, spark).run(at_once=True)
     assert road.assert_equal() == {"counted": 2}
 
 
