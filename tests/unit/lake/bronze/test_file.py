@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.bronze import QuietBronze
 from tidegate.config import Capture
-from tidegate.lake.bronze.file import write_file
+from tidegate.lake.bronze.file import created, write_file
+from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
 
 PACKINGS = {"zstd": "ZSTD", "lz4": "LZ4", "none": "UNCOMPRESSED"}
@@ -37,3 +40,16 @@ def test_payloads_come_back_as_they_were(packing: str, tmp_path: Path) -> None:
     assert found.read(["payload"])["payload"].to_pylist() == payloads
     at = found.schema_arrow.names.index("payload")
     assert found.metadata.row_group(0).column(at).compression == PACKINGS[packing]
+
+
+def test_a_new_file_is_never_one_that_is_there_and_a_full_disk_says_its_number(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    with created(lake, "a/b.parquet") as file:
+        file.write(b"first")
+        assert file.tell() == 5
+    with pytest.raises(FileExistsError), created(lake, "a/b.parquet") as file:
+        file.write(b"second")
+    assert (tmp_path / "a" / "b.parquet").read_bytes() == b"first"
+    with pytest.raises(OSError, match="No space left") as full, pa.OSFile("/dev/full", "wb") as file:
+        file.write(b"x")
+    assert full.value.errno == errno.ENOSPC
