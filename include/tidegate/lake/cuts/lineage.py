@@ -83,7 +83,7 @@ class _Flow:
 
 
 def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> AppliedTables:
-    """Raises LakeUnavailable, LakeRefused."""
+    """The tables written by the windows above after_ts. Raises LakeUnavailable, LakeRefused."""
     since: Final = [("cut_ts", ">", after_ts)]
     columns = ["cut_ts", "table", "delta_version", "state"]
     cuts = control.newest(lake, CUTS, by=["table"], order=["cut_ts"], columns=columns, filters=since)

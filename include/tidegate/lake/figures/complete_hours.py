@@ -116,11 +116,11 @@ class NewHours:
 
     @property
     def kept(self) -> dict[str, int]:
-        """As JSON."""
+        """The hours of the last look, for JSON."""
         return self._hours
 
     def open(self, lake: str, options: dict[str, str]) -> None:
-        """Blocks."""
+        """Open the logs that `look` reads. Blocks."""
         from tidegate.delta.log import DeltaLog
         from tidegate.delta.tail import LogTail
         from tidegate.lake.files import LakeFiles

@@ -31,7 +31,7 @@ class NewQuestions:
         self._lake: LakeFiles | None = None
 
     def open(self, lake: str, options: dict[str, str]) -> None:
-        """Blocks."""
+        """Open the logs that `look` reads. Blocks."""
         from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
         from tidegate.tables import TABLE_STATES
         from tidegate.tables.prewrites_table import PREWRITES
@@ -43,11 +43,11 @@ class NewQuestions:
 
     @property
     def kept(self) -> dict[str, int]:
-        """A waiting table is asked about; after an answer it may be asked about again."""
+        """The asked questions, for the next `look`. After its answer, a table may be asked about again."""
         return self._asked
 
     def look(self) -> dict[str, Any] | None:
-        """{"tables": [...]} whose question is new. Blocks."""
+        """{"tables": [...]}: the subjects of new questions; None without any. Blocks."""
         from tidegate.lake.bronze.prewrites import parked_by_pumps
         from tidegate.lake.standing.held import questions
 

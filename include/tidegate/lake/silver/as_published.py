@@ -70,7 +70,10 @@ def is_quiet(log: DeltaLog, said: Said) -> bool:
 
 
 def is_newest(listed: Iterable[Entry], said: Said) -> bool:
-    """listed: of a log, from the published version on; whether that commit is alone, and no newer than its row."""
+    """Whether the published commit is the last one, and no newer than its row of control/cuts.
+
+    listed: the log's entries from the published version on.
+    """
     commits = [entry for entry in listed if commit_version(entry.name) is not None]
     if [commit_version(entry.name) for entry in commits] != [said.version]:
         return False
@@ -78,7 +81,7 @@ def is_newest(listed: Iterable[Entry], said: Said) -> bool:
 
 
 def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:
-    """state: the table's newest. Raises LakeUnavailable, LakeRefused."""
+    """The facts that the table's own log shows. state: the newest. Raises LakeUnavailable, LakeRefused."""
     if not state.created:
         return Shown()
     newest = own_ts(state, app_id)

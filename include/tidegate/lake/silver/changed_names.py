@@ -22,7 +22,10 @@ from tidegate.silver_names import silver_column
 
 
 def changed_names(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
-    """A table that can't be read is passed over. Raises LakeUnavailable, CutNotYet."""
+    """A line for each table with other names. An unreadable table is passed over.
+
+    Raises LakeUnavailable, CutNotYet.
+    """
     kept = cut_at(lake, pipeline.pipeline).tables.values()
 
     def line(database: str, table: str) -> str:

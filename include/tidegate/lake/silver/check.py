@@ -150,7 +150,10 @@ class _Bronze:
         return self._pairs.get(name) or splits(name)[0]
 
     def of(self, name: str) -> FromBronze | None:
-        """None for one with several physical tables, or with its source behind."""
+        """The facts of bronze about a logical table.
+
+        None if it has several physical tables, or if its source is behind the cut.
+        """
         flows = list(self._flows.get(name, ()))
         pipeline = self._pipeline
         if len(flows) != 1 or pipeline.tables.logical(*flows[0][1:])[2] or flows[0][0] in self._followed.behind:

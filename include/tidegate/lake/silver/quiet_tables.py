@@ -34,7 +34,7 @@ class _Asked:
         return (self.folder + commit_name(self.said.version))[:-1]
 
     def is_behind(self, name: str) -> bool:
-        """Whether all of its log comes before a name."""
+        """Whether the whole log of this table sorts before a name."""
         return name > self.folder and not name.startswith(self.folder)
 
     def take(self, entry: Entry) -> None:
@@ -45,7 +45,9 @@ class _Asked:
 
 
 def quiet_tables(store: LogStore, said: Mapping[str, Said]) -> set[str]:
-    """said: by path in the store's folder. Empty where the store lists in another order, or not from a name on.
+    """The paths of the tables that nobody has written to since they were published.
+
+    said: by path in the store's folder. The answer is empty if the store lists in another order, or not from a name on.
 
     Raises LakeUnavailable, LakeRefused.
     """

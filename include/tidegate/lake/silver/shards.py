@@ -17,8 +17,9 @@ ShardCells = tuple[str | None, str | None, str | None]
 
 
 def of_no_shard(lake: LakeFiles, pipeline: Pipeline, name: str, rows: Iterable[ShardCells]) -> list[ShardCells]:
-    """name: of the silver table. A table that is gone, or left out by now, is known. One look at the lake for all.
+    """The shards, among those of some rows, that don't belong into the silver table `name`.
 
+    A table that is gone, or left out by now, does belong. All rows together cost one look at the lake.
     Raises LakeUnavailable.
     """
     listed = list(rows)

@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """Equal for equal selections."""
+        """The selection as JSON. Equal selections have equal texts."""
         selects = self.tables.model_dump(mode="json", include=set(_SELECTS))
         return json.dumps({"sources": sorted(self.sources), "tables": selects}, sort_keys=True)
 
@@ -96,7 +96,7 @@ class FollowedSources:
     changes: list[FollowedChange] = field(default_factory=list)
 
     def take_in(self, number: int, rows: Iterable[dict[str, Any]]) -> None:
-        """The rows of one commit."""
+        """Apply the rows of one commit to this state."""
         for row in rows:
             change = FollowedChange(**{name: row[name] for name in FollowedChange.__dataclass_fields__})
             self.number, self.pipeline = number, row["pipeline"]
@@ -124,12 +124,12 @@ class FollowedSources:
             self.sources_left[change.source] = change.commit_ts
 
     def position(self, source: str, cut_ts: int) -> int:
-        """Up to here all of a source is in silver of every table not waiting for itself."""
+        """The commit_ts up to which silver has all of a source, but for tables that wait for themselves."""
         return min(cut_ts, self.behind.get(source, cut_ts))
 
 
 def load(lake: LakeFiles) -> FollowedSources:
-    """From its rows, in order. Raises LakeUnavailable."""
+    """Read control/followed, and apply its rows in order. Raises LakeUnavailable."""
     followed = FollowedSources()
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in control.read(lake, tables.FOLLOWED).to_pylist():
@@ -147,7 +147,7 @@ def pipeline_of(lake: LakeFiles) -> str:
 
 
 def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
-    """Raises LakeRefused in another pipeline's lake. owner: as of pipeline_of."""
+    """Refuse the lake of another pipeline: raises LakeRefused. owner: as pipeline_of says."""
     if owner not in ("", pipeline):
         raise LakeRefused(
             f"this lake belongs to pipeline {owner}: under another name all of bronze would be applied again",
@@ -157,8 +157,9 @@ def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
 
 
 def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
-    """As check_own, for work that doesn't wait for this table: a source may purge its log meanwhile. Where the owner
-    can't be read, a warning says so.
+    """As check_own, but the work goes on with a warning if the owner can't be read.
+
+    Capture can't wait for that: a source may purge its log meanwhile.
     """
     try:
         owner = pipeline_of(lake)
@@ -171,7 +172,7 @@ def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
 def rows_of(
     number: int, pipeline: str, changes: Sequence[FollowedChange], selection: Selection | None, cut_ts: int
 ) -> list[dict[str, Any]]:
-    """The rows of one commit; with a selection if it changed."""
+    """The rows of one commit: a row per change, and the selection if it changed."""
     common = {"number": number, "pipeline": pipeline, "recorded_at": datetime.now(UTC)}
     rows: list[dict[str, Any]] = []
     if selection is not None:

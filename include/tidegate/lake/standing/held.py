@@ -33,7 +33,7 @@ _TEXTS: Final = ("fault", "partner", "source", "snapshot")
 
 
 def from_row(row: Mapping[str, Any]) -> Standing:
-    """From a row of control/table_states. Raises LakeRefused for one of another writer."""
+    """The standing in a row of control/table_states. Raises LakeRefused for a row that tidegate never writes."""
     try:
         return _standing(row)
     except (ValueError, AssertionError) as error:
@@ -64,7 +64,7 @@ def _standing(row: Mapping[str, Any]) -> Standing:
 
 
 def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime) -> dict[str, Any]:
-    """Its row of control/table_states."""
+    """The row of control/table_states that records this standing."""
     place = {f"place_{name}": value for name, value in asdict(standing.place).items()} if standing.place else {}
     return {
         "pipeline": pipeline,
@@ -84,15 +84,16 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
 
 
 def behind(since: datetime | None, now: datetime | None = None) -> datetime:
-    """Now, as recorded_at of a row that follows a table's row of `since`: the last one by this time counts, and the
-    clock of whoever wrote that row may be ahead of ours.
+    """The recorded_at for a new row of a table whose last row has `since`: now, and always later than `since`.
+
+    The latest row of a table counts, and the clock of the last row's writer may be ahead of ours.
     """
     now = now or datetime.now(UTC)
     return now if since is None else max(now, since + _TICK)
 
 
 def last_states(lake: LakeFiles) -> dict[str, Standing]:
-    """Logical table -> its newest row of control/table_states."""
+    """The last standing of each logical table, by its name."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
     read_from, standings = (lake.carried or {}).get(last_states, (None, {}))
     if read_from is not rows:
@@ -103,20 +104,21 @@ def last_states(lake: LakeFiles) -> dict[str, Standing]:
 
 
 def state_of(lake: LakeFiles, table: str) -> Standing | None:
-    """The same of one logical table; None without a row."""
+    """The last standing of one logical table; None before its first row."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
     of_table = rows.filter(pc.equal(rows["table"], table)).to_pylist()
     return from_row(of_table[0]) if of_table else None
 
 
 def held_tables(lake: LakeFiles) -> dict[str, Standing]:
-    """The same of the tables held now."""
+    """The last standing of each table that is held now, by its name."""
     return {table: state for table, state in last_states(lake).items() if state.state is State.HELD}
 
 
 def questions(lake: LakeFiles) -> dict[str, Standing]:
-    """The same for the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline
-    file), and for those at an unanswered XA transaction, waiting for a person's word.
+    """The held tables that wait for a person's word, by name.
+
+    A table waits for approval of its DDL (`ddl: {...: ask}` in the pipeline file), or at an unanswered XA transaction.
     """
     return {table: state for table, state in held_tables(lake).items() if state.asks}
 

@@ -112,7 +112,10 @@ class BinlogSource:
         return ClockState(clock.ahead_seconds, clock.doubted, clock.lowered)
 
     def has_begun(self) -> bool:
-        """By its baseline; what on_first_start records isn't known here."""
+        """Whether capture of the source has begun: its baseline says so.
+
+        Nobody here knows what on_first_start records.
+        """
         return self.on_first_start is not None or recorded_start(self.lake, self.source_name) is not None
 
     def connect(self) -> BinlogReader:
@@ -122,12 +125,12 @@ class BinlogSource:
         return BinlogReader(self, second, hosts)
 
     def opened(self, host: ConnectionInfo) -> SecondConnection:
-        """Raises SourceRefused, SourceUnavailable."""
+        """A host's second connection. Raises SourceRefused, SourceUnavailable."""
         patience = answer_seconds(self.pipeline.capture.heartbeat_seconds)
         return SecondConnection.open(host, self.pipeline, self.source_name, self.server_clock, patience)
 
     def check_continues(self, before: Segment, after: Segment) -> None:
-        """Raises StreamCorrupt."""
+        """Check that a segment continues the one before it. Raises StreamCorrupt."""
         check_continues(before, after)
 
 
@@ -151,7 +154,10 @@ class BinlogReader:
     # --- before the stream --------------------------------------------------------------------------------
 
     def first_checkpoint(self, captured: Captured) -> BinlogCheckpoint:
-        """Raises PositionLost, SourceRefused, SourceUnavailable, LakeUnavailable."""
+        """The place where capture of the source begins.
+
+        Raises PositionLost, SourceRefused, SourceUnavailable, LakeUnavailable.
+        """
         source, facts = self._source, self._second.facts
         check_apart(source.lake, source.pipeline, source.source_name, facts)
         checkpoint = first_checkpoint(source, facts, captured)
@@ -159,7 +165,10 @@ class BinlogReader:
         return checkpoint
 
     def resume(self, checkpoint: BinlogCheckpoint, captured: Captured, *, patient: bool) -> BinlogCheckpoint:
-        """At the first host that goes on. Raises PositionLost, SourceBehind, SourceUnavailable, SourceRefused."""
+        """Go on at the first host that can.
+
+        Raises PositionLost, SourceBehind, SourceUnavailable, SourceRefused.
+        """
         source = self._source
 
         def goes_on(host: ConnectionInfo, second: SecondConnection) -> BinlogCheckpoint:
@@ -186,7 +195,7 @@ class BinlogReader:
         return resumed
 
     def open(self, checkpoint: BinlogCheckpoint) -> None:
-        """Raises PositionLost, SourceRefused, SourceUnavailable."""
+        """Open the stream behind a checkpoint. Raises PositionLost, SourceRefused, SourceUnavailable."""
         source, facts = self._source, self._second.facts
         entry = source.pipeline.server(source.source_name)
         folds = ServerSettings.of(facts.variables).folds_names
@@ -237,7 +246,10 @@ class BinlogReader:
         return self._second.source_ms
 
     def receive(self, timeout_seconds: float) -> list[Segment]:
-        """Raises StreamCorrupt, SourceUnavailable, or the server's refusal."""
+        """Wait for events, and give full segments.
+
+        Raises StreamCorrupt, SourceUnavailable, or the server's refusal.
+        """
         cutter = self._cutter
         if self._torn is not None:
             raise SourceUnavailable(
@@ -308,20 +320,20 @@ class BinlogReader:
         return segment
 
     def acknowledge(self) -> None:
-        """Raises SourceUnavailable."""
+        """Reply to a semi-synchronous server: its events are durable. Raises SourceUnavailable."""
         asked_at, self._cutter.asked_at = self._cutter.asked_at, None
         if asked_at is not None:
             self._stream.acknowledge(asked_at)
 
     def keep_time(self) -> None:
-        """Raises SourceUnavailable."""
+        """Ask what is due beside the stream: the clock, branches, the host. Raises SourceUnavailable."""
         self._second.keep_time()
         self._prepared.look(self._second.ask)
         self._fence.look(self._second.ask)
         self._log_end.look(self._second.ask, self._cutter.reached, self.checkpoint.place.gtid_executed)
 
     def retention(self) -> Retention | None:
-        """Raises SourceUnavailable."""
+        """The time until the source purges uncaptured log. Raises SourceUnavailable."""
         return self._second.retention(self.checkpoint.place.file, physical_ms(self.resolved_ts))
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from tidegate.schema.model.renamed import under_names
 
 
 def unfit_mode(pipeline: Pipeline, version: TableVersion) -> str:
-    """The same words as in the reason of the held table, with what to do."""
+    """The reason against the table's mode, in the words of the held table's own reason, with the remedy."""
     database, table, routed = pipeline.tables.logical(version.database, version.table)
     try:
         check_modes(pipeline.tables.pasts(database, table), f"{database}.{table}", [version], routed=routed)
@@ -28,7 +28,7 @@ def unfit_mode(pipeline: Pipeline, version: TableVersion) -> str:
 
 
 def unfit_rules(pipeline: Pipeline, version: TableVersion) -> str:
-    """The same of tables.columns, masks, rows, renames and computed."""
+    """The reason against the table's tables.columns, masks, rows, renames or computed."""
     database, table, _ = pipeline.tables.logical(version.database, version.table)
     rules = pipeline.tables.columns_of(database, table)
     keys = {rule.key_conn_id for rule in rules.masks} - {None}

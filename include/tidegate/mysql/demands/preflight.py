@@ -43,7 +43,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Faults and warnings, and what to do about each."""
+    """A fault or a warning, with its remedy."""
 
     level: Level
     what: str
@@ -93,7 +93,7 @@ def _caution(what: str, remedy: str) -> Finding:
 
 
 def tidb_refusal(facts: SourceFacts) -> SourceRefused:
-    """For callers with a TiDB in the place of a MySQL."""
+    """The refusal of a TiDB that is named as a MySQL."""
     return SourceRefused(
         f"the server is TiDB ({facts.version}), and no replica can read its log",
         where=facts.where,
@@ -130,7 +130,7 @@ def _binlog(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
 
 
 def missing_privileges(facts: SourceFacts) -> list[str]:
-    """Those that capture can't do without, as in a GRANT; SELECT last."""
+    """The privileges that capture lacks and needs, as in a GRANT; SELECT last."""
     mariadb = facts.flavour is Flavour.MARIADB
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
     missing = list(filterfalse(facts.holds, ("REPLICATION SLAVE", monitor)))

@@ -40,7 +40,11 @@ def needed_to_compute(facts: SourceFacts) -> str:
 def unlogged_columns(
     pipeline: Pipeline, versions: Iterable[TableVersion]
 ) -> tuple[list[TableVersion], list[TableVersion]]:
-    """Asked for are tables with a key, of which silver keeps no earlier rows, and whose values are the same for all."""
+    """(tables whose values apply asks for, tables that an update holds).
+
+    Apply asks for a table with a key, if silver keeps no earlier rows of it. The values must be the same in all
+    sessions.
+    """
     asked, held = list[TableVersion](), list[TableVersion]()
     tables = pipeline.tables
     for version in versions:

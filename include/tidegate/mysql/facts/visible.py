@@ -20,8 +20,9 @@ from tidegate.position import MysqlGtidSet
 
 
 def visible_place(cursor: Any, *, mariadb: bool, gtids: bool = True) -> Visible | None:
-    """None: the server writes no log. gtids: of MySQL, whether its transactions have GTIDs. Raises MySQLError,
-    SourceUnavailable.
+    """The place that a read from now on sees all up to; None: the server writes no log.
+
+    gtids: of MySQL, whether its transactions have GTIDs. Raises MySQLError, SourceUnavailable.
     """
     end = current_position(cursor)
     if end is None:

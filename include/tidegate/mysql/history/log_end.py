@@ -47,9 +47,9 @@ class LogEndWatch:
         self._stood: Position | None = None  # at the last look
 
     def look(self, ask: Ask, reached: Position | None, gtid_executed: str) -> None:
-        """When it is time. reached, gtid_executed: where the stream is, and its captured part.
+        """Look, when it is time. reached, gtid_executed: where the stream is, and its captured part.
 
-        Raises SourceUnavailable.
+        Raises SourceUnavailable if the log lacks sent events.
         """
         if self._facts.position is None or reached is None or time.monotonic() < self._look_at:
             return

@@ -88,7 +88,7 @@ class _Transaction:
         self.whole = event.kind in _ENDS
 
     def differs(self, other: _Transaction) -> str:
-        """How, for a person; "" when nothing says that they are two."""
+        """The difference, for a person; "" if nothing says that they are two transactions."""
         if self.seconds is not None and other.seconds is not None and self.seconds != other.seconds:
             return f"it was written {abs(self.seconds - other.seconds)} s apart"
         same_size = len(self.rows) == len(other.rows) and self.whole and other.whole
@@ -98,7 +98,10 @@ class _Transaction:
 
 
 def check_same_history(info: ConnectionInfo, facts: SourceFacts, captured: Captured, plain: DumpRequest) -> None:
-    """On another server than the captured one. plain: a request by GTID. Raises PositionLost, SourceUnavailable."""
+    """Refuse another server whose GTIDs name other transactions than the captured ones.
+
+    plain: a request by GTID. Raises PositionLost, SourceUnavailable.
+    """
     tail = captured.tail
     if tail is None or tail.kind is SegmentKind.GAP or is_same_server(facts, tail):
         return

@@ -83,7 +83,9 @@ class RetentionWatch:
         self._reported_at: float | None = None
 
     def look(self, rules: PurgeRules, logs: BinaryLogs, file: str, age_seconds: float) -> Retention:
-        """logs: (file, bytes), oldest first; file: where capture is, "" before its first event; age_seconds: how long
+        """The time that is left, by one more look at the server's files.
+
+        logs: (file, bytes), oldest first; file: where capture is, "" before its first event; age_seconds: how long
         ago, by the source's clock, what capture has reached was written.
         """
         known = forecast(self.measured(rules, logs), file, age_seconds)

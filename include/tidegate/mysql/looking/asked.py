@@ -88,7 +88,7 @@ def _is_due(read_at: float | None) -> bool:
 
 
 def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom | None = None) -> SourceAnswer:
-    """Short connections. find: how to reach the server; it may raise our errors."""
+    """Ask the server over a short connection. find: how to reach it; it may raise our errors."""
     seldom = seldom or Seldom()
     try:
         info = find()

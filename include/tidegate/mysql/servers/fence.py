@@ -34,7 +34,7 @@ class FenceWatch:
         self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
 
     def look(self, ask: Callable[[Callable[[Any], Any]], Any]) -> None:
-        """When it is time. Raises SourceUnavailable."""
+        """Look, when it is time. Raises SourceUnavailable: the host is fenced off, or is silent."""
         variables = self._variables
         if (not self._others and variables is None) or time.monotonic() < self._look_at:
             return

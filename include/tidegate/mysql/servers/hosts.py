@@ -43,7 +43,7 @@ _PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, St
 
 
 class Opened(Protocol):
-    """The options for a host."""
+    """A host that is open, with its facts."""
 
     facts: SourceFacts
 
@@ -55,8 +55,10 @@ OpenedT = TypeVar("OpenedT", bound=Opened)
 
 
 class Hosts:
-    """A walk over a source's hosts, for one connection of capture. at_hand: its host until now: the cause of a lost
-    connection passes more often than the host dies, and a dead one before it may take its time to say so.
+    """A walk over a source's hosts, for one connection of capture.
+
+    at_hand: the host until now. It is asked first, as the cause of a lost connection passes more often than the host
+    dies. A dead host asked before it may take its time to say so.
     """
 
     def __init__(self, info: ConnectionInfo, at_hand: ConnectionInfo) -> None:
@@ -128,7 +130,7 @@ def _is(opened: Opened, server: Server) -> bool:
 
 
 def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, TidegateError]]) -> TidegateError:
-    """One error of all hosts' words: the only one's own, else of the kind with most hope."""
+    """One error in all hosts' words. Its kind is the one with most hope; a single host keeps its own error."""
     if not info.others and failures:
         return failures[-1][1]
     errors = {host.endpoint: error for host, error in failures}

@@ -30,7 +30,7 @@ _REPLIES: Final = ("rpl_semi_sync_source_wait_for_replica_count", "rpl_semi_sync
 
 
 def about(main: SourceFacts, other: SourceFacts, wanted: SourceDemands) -> Iterator[tuple[Level | None, str]]:
-    """None: just so that one knows it."""
+    """Lines about another host, each with its level. None stands for mere information."""
     if (main.server_id, main.server_uuid) == (other.server_id, other.server_uuid):
         yield Level.CAUTION, "is the same server as the one that is read: named twice, it is no second host"
         return

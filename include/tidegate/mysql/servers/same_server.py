@@ -25,8 +25,10 @@ _WAY = "give each source a connection (conn_id) of its own server, or take one o
 
 
 def check_apart(lake: LakeFiles, pipeline: Pipeline, source_name: str, facts: SourceFacts) -> None:
-    """Before a source begins, and again when its beginning is recorded: of two that begin at once one sees the other.
-    A server without an id of its own (MariaDB before 10.11.12) can't be told from others.
+    """Refuse a source that is the server of another source of the pipeline.
+
+    Capture asks before a source begins, and again when its beginning is recorded: of two that begin at once one sees
+    the other. A server without an id of its own (MariaDB before 10.11.12) can't be told from others.
 
     Raises SourceRefused, LakeUnavailable.
     """
