@@ -96,6 +96,10 @@ class Road:
             if self._captured is not None and (goal is None or self._captured >= goal):
                 break
 
+    def capture_silence(self, idle_seconds: float) -> None:
+        """Capture until nothing new came for so long."""
+        self._run().run(60, idle_seconds=idle_seconds)
+
     def _run(self, *, often: bool = False) -> CaptureRun:
         """often: heartbeats come sooner than a pipeline file may have them."""
         pipeline, capture = self.pipeline, self.pipeline.capture

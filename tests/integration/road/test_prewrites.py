@@ -267,10 +267,9 @@ def test_an_orphan_is_asked_of_the_source_and_waits_for_a_person(
     any_server.query(f"INSERT INTO {database}.a VALUES (1, 'before')")
     orphaned(any_server, database, "'lost'", "UPDATE a SET v = 'lost' WHERE id = 1")
     prepare(any_server, database, "'here'", "INSERT INTO b VALUES (1, 'here')")
-    monkeypatch.setattr("tests.kit.road._IDLE_SECONDS", 6)
-    road.capture()
+    road.capture_silence(6)
     any_server.query(f"INSERT INTO {database}.a VALUES (2, 'later')")
-    road.capture()
+    road.capture_silence(6)
     app = road.apply(spark)
     assert sorted(state for _, state in prewrites_in(road)) == ["open", "parked"], "what is still prepared stays open"
     assert {name: state.cause for name, state in app.states.items()} == {f"{database}.a": Cause.PARKED}
