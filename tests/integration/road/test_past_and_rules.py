@@ -107,7 +107,8 @@ def test_what_a_killed_apply_staged_is_masked(
     caplog.set_level(logging.DEBUG, "tidegate")
     killed(spark, road.file, "apply_after_decode")
     assert places_of(tmp_path / "lake", PLAIN) <= {"bronze"}
-    assert any((tmp_path / "lake/staging").rglob("*.parquet"))
+    # The positional writer keeps so few changes in the driver's memory.
+    assert any((tmp_path / "lake/staging").rglob("*.parquet")) is (writer == "merge")
     assert not held(road.apply(spark))
     assert places_of(tmp_path / "lake", PLAIN) <= {"bronze"}
     assert PLAIN not in caplog.text + "".join(road.lines)
