@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -35,16 +36,17 @@ _PIPELINE: Final = """
 pipeline: {name}
 lake: {{path: {folder}/lake}}
 sources: {{one: {{conn_id: {name}, flavour: mariadb}}}}
-tables: {{include: ["{name}.*", "{marker}"]}}
+tables: {{include: [{include}]}}
 capture: {{heartbeat_seconds: 1, value_log_path: {folder}/value_log}}
 apply: {{mode: micro_batch, driver_memory: 1g{apply}}}
 """
 
 
-def pipeline_file(folder: Path, name: str, apply: str = "") -> Path:
-    """Of the tables in database `name`, and of markers. apply: more keys of that section, each behind a comma."""
+def pipeline_file(folder: Path, name: str, apply: str = "", include: Sequence[str] = ("*",)) -> Path:
+    """Of tables in database `name`, and of markers. apply: more keys of that section, each behind a comma."""
     file = folder / f"{name}.yaml"
-    file.write_text(_PIPELINE.format(folder=folder, name=name, marker=MARKER, apply=apply))
+    patterns = ", ".join(f'"{pattern}"' for pattern in (*(f"{name}.{table}" for table in include), MARKER))
+    file.write_text(_PIPELINE.format(folder=folder, name=name, include=patterns, apply=apply))
     return file
 
 
@@ -84,6 +86,10 @@ class Job:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.lines.append((time.monotonic(), line.rstrip()))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def check_alive(self) -> None:
         """Raises AssertionError when it has ended."""

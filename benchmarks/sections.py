@@ -3,9 +3,9 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but snapshot, latency, quiet, large, commit and columns, which start their own or need none. A
-workload is played just before it is used, so that capture can run to the end of the server's binlog and has that
-workload alone; what every road of it reads is the same file.
+One MariaDB serves all but snapshot, latency, quiet, large, flink, commit and columns, which start their own or need
+none. A workload is played just before it is used, so that capture can run to the end of the server's binlog and has
+that workload alone; what every road of it reads is the same file.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks import (
     columns,
     commit,
     decode,
+    flink,
     history,
     lakes,
     large_table,
@@ -50,9 +51,9 @@ from tidegate.local import mariadb
 
 ALL = (
     *("capture", "decode", "road", "apply", "history", "sources", "snapshot"),
-    *("latency", "quiet", "large", "commit", "columns", "tidb"),
+    *("latency", "quiet", "large", "flink", "commit", "columns", "tidb"),
 )
-_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "commit", "columns"}
+_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "flink", "commit", "columns"}
 
 
 class Progress:
@@ -135,6 +136,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("quiet", lambda: quiet.measure(sizes))
     if "large" in wanted:
         progress.section("large", lambda: large_table.measure(sizes))
+    if "flink" in wanted:
+        progress.section("flink", lambda: flink.measure(root, cache, sizes))
     if "commit" in wanted:
         progress.section("commit", lambda: commit.measure(sizes, meter))
         progress.section("commit, new tables", lambda: new_tables.measure(sizes))

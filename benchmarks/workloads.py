@@ -93,13 +93,16 @@ def create(server: Server, name: str) -> None:
     server.query(f"CREATE TABLE {name} ({NARROW if name == 'b' else WIDE})", database=DATABASE)
 
 
-def play_batches(server: Server, name: str, rows: int) -> Workload:
-    """A or B: per 5,000 inserted rows 2,500 updated and 833 deleted, anywhere among those that are there."""
+def play_batches(server: Server, name: str, rows: int, begin: int = 0) -> Workload:
+    """A or B: per 5,000 inserted rows 2,500 updated and 833 deleted, anywhere among those that are there.
+
+    name: of the table; its columns are B's if it is `b`. begin: the largest key that it has already.
+    """
     rest, counter = (_NARROW_REST, "a") if name == "b" else (_WIDE_REST.format(more=""), "k")
     file, changes = _new_file(server), 0
     with server.connect(DATABASE) as connection, connection.cursor() as cursor:
-        for first in range(1, rows + 1, _STEP):
-            last = min(first + _STEP - 1, rows)
+        for first in range(begin + 1, begin + rows + 1, _STEP):
+            last = min(first + _STEP - 1, begin + rows)
             share = last - first + 1
             changes += cursor.execute(f"INSERT INTO {name} SELECT seq, {rest} FROM seq_{first}_to_{last}")
             changes += _somewhere(

@@ -27,6 +27,20 @@ DEBEZIUM = (
         "org.slf4j:slf4j-simple:1.7.36",
     ),
 )
+FLINK_VERSION = "1.20.3"
+FLINK = (
+    f"Flink CDC 3.5.0 into Paimon 1.3.1, Flink {FLINK_VERSION}",
+    (
+        *(f"org.apache.flink:{name}:{FLINK_VERSION}" for name in ("flink-clients", "flink-table-api-java-bridge")),
+        *(f"org.apache.flink:{name}:{FLINK_VERSION}" for name in ("flink-table-planner-loader", "flink-table-runtime")),
+        *(f"org.apache.flink:{name}:{FLINK_VERSION}" for name in ("flink-connector-base", "flink-connector-files")),
+        "org.apache.flink:flink-sql-connector-mysql-cdc:3.5.0",
+        "org.apache.paimon:paimon-flink-1.20:1.3.1",
+        *(f"org.apache.hadoop:{name}:3.4.1" for name in ("hadoop-client-api", "hadoop-client-runtime")),
+        "com.mysql:mysql-connector-j:8.4.0",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+)
 COLLECTORS = ("-XX:+UseG1GC", "-XX:+UseParallelGC")  # of these two the better one is measured
 _SECONDS = 300
 _FETCHED = ".complete"
@@ -46,7 +60,7 @@ def jars(peer: tuple[str, tuple[str, ...]], cache: Path) -> Path:
         command = [
             *("java", "-jar", str(ivy._ivy_jar()), "-cache", str(cache / "ivy"), "-ivy", str(module)),
             *("-confs", "default", "-types", "jar", "bundle"),
-            *("-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"),
+            *("-retrieve", f"{scratch}/jars/[artifact]-[revision](-[classifier]).[ext]"),
         ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)

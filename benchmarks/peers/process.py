@@ -50,6 +50,13 @@ class Peer:
         """One run: how many row changes it went through. Raises Missing when that is less than `rows`, or when it
         fails: it is then left out, with its own last words.
         """
+        answer = self.ask(request)
+        if answer["rows"] < rows or not answer["values"]:
+            raise Missing(f"{self.name}: went through {answer} where {rows} row changes are")
+        return int(answer["rows"])
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Its answer to one request. Raises Missing when it fails, with its own last words."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -63,10 +70,7 @@ class Peer:
         line = stdout.readline()
         if not line.startswith("{"):
             raise Missing(f"{self.name}: {self._last_words()}")
-        answer = json.loads(line)
-        if answer["rows"] < rows or not answer["values"]:
-            raise Missing(f"{self.name}: went through {answer} where {rows} row changes are")
-        return int(answer["rows"])
+        return dict(json.loads(line))
 
     def _last_words(self) -> str:
         self._errors.seek(0)
