@@ -7,6 +7,7 @@ Out: DuckDB, Polars, delta-rs and Spark read the rows that the server has.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -49,6 +50,7 @@ def folder(mariadb: Server, tmp_path_factory: pytest.TempPathFactory, spark: Spa
             cursor.execute(statement)
     road.capture()
     road.apply(spark)
+    time.sleep(1.1)  # MariaDB's log has whole seconds
     mariadb.query("CREATE TABLE shop.later (id INT PRIMARY KEY)")
     road.capture()
     road.apply(spark)  # a second cut: `at` is behind the first one, and not in the future
