@@ -28,6 +28,7 @@ from tidegate.limits import (
     HOUR_PROVEN_SECONDS,
     HOUR_SECONDS,
     PROOF_HEARTBEATS_MAX,
+    PROOF_START_SECONDS,
     PUMP_REFUSED_AGAIN_SECONDS,
     REPORT_SECONDS,
 )
@@ -93,7 +94,8 @@ class CaptureSensor(BaseSensorOperator):
         pipeline = self._pipeline(context)
         self.log.info("source %s: %s", self.source, event["reason"])
         if event["reason"] == WAITED:
-            self._capture(pipeline, pipeline.capture.heartbeat_seconds * PROOF_HEARTBEATS_MAX)
+            proof_seconds = pipeline.capture.heartbeat_seconds * PROOF_HEARTBEATS_MAX
+            self._capture(pipeline, proof_seconds + PROOF_START_SECONDS, proof_seconds)
             self._make_lineage(pipeline, None)  # a part of the run alone is known
         else:
             # The source writes again. Even when this run's time is nearly up it reads on: ending here would

@@ -77,10 +77,12 @@ class Kept:
             self._causes[table].add(cause)
 
     def settled(self) -> None:
-        """No table waits; of those that are left out it is still true that they were left."""
+        """No table waits; one that is left out meets all that came meanwhile when it is kept again."""
+        left = {name: self._causes[name] | {"left"} for name in self.excluded}
         self._causes.clear()
-        for name in self.excluded:
-            self.explain(name, "left")
+        for name, causes in left.items():
+            for cause in sorted(causes):
+                self.explain(name, cause)
 
     def unexplained(self, held: Mapping[str, Standing]) -> list[str]:
         """held: logical table -> its last state."""

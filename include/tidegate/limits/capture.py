@@ -52,6 +52,8 @@ DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
 # --- a run ----------------------------------------------------------------------------------------
 # Within so many periods a new connection has surely had the two heartbeats that prove a quiet source.
 PROOF_HEARTBEATS_MAX: Final = 4
+# Such a run has this long to find its place before it listens.
+PROOF_START_SECONDS: Final = 10.0
 # A receive ends after this at the latest, so that a stop and what is due are seen.
 CAPTURE_POLL_SECONDS: Final = 0.25
 # Progress is told so often: a person reads it.

@@ -257,6 +257,7 @@ class BinlogReader:
                 where=self._torn.where,
                 remedy="what follows is asked for by GTID",
             ) from self._torn
+        timeout_seconds = min(timeout_seconds, self._quiet.wait_seconds(time.monotonic()))
         if self._stream.receive(cutter.state, timeout_seconds):
             self._came = time.monotonic()
         elif not cutter.waiting_bytes and self._quiet.wants_clock(time.monotonic()):

@@ -13,10 +13,12 @@ before the first event for the reader (MySQL, sql/rpl_binlog_sender.cc). None ha
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from tidegate.config import DumpMode, Flavour
 
+_LOOKS: Final = 8  # at the clock in a period, until a reading is kept: a far server's answer takes its time, too
 _SURELY_BEFORE: Final = 0.8  # of a period after the last arrival, in which a heartbeat hasn't left yet
 
 
@@ -25,7 +27,8 @@ class LogEnd:
 
     def __init__(self, position: int, flavour: Flavour, dump: DumpMode) -> None:
         self._passes_over = flavour is Flavour.MYSQL and dump is DumpMode.GTID
-        self._heard: tuple[str, int] | None = None  # the last heartbeat's place
+        self._heard: tuple[str, int] | None = None  # the last heartbeat's place that take() asked about
+        self._noted: tuple[str, int] | None = None  # the last one's: two that come at once left at once
         self._position = position  # ours then
         self._at_end: bool | None = None
 
@@ -36,7 +39,7 @@ class LogEnd:
         """
         ends_event = took and position != self._position and position & 0xFFFFFFFF == offset & 0xFFFFFFFF
         self._at_end = not self._passes_over or ends_event or self._heard == (file, offset)
-        self._heard = file, offset
+        self._noted = file, offset
 
     def stand(self, position: int) -> None:
         """Our position after a heartbeat."""
@@ -45,6 +48,7 @@ class LogEnd:
     def take(self, position: int) -> bool | None:
         """Whether the heartbeat since the last call stands at the end; None without one, or if events came after it."""
         at_end, self._at_end = self._at_end, None
+        self._heard = self._noted
         return at_end if position == self._position else None
 
 
@@ -53,6 +57,7 @@ class Quiet:
 
     def __init__(self, period_seconds: float) -> None:
         self._reach = period_seconds * _SURELY_BEFORE
+        self._look_seconds = period_seconds / _LOOKS
         self._since: float | None = None  # the server's last message
         self._clock_ms: int | None = None
 
@@ -63,6 +68,10 @@ class Quiet:
     def wants_clock(self, now: float) -> bool:
         """Whether a reading of now could be proved: before the first message, and long after one, none can."""
         return self._since is not None and now - self._since <= self._reach
+
+    def wait_seconds(self, now: float) -> float:
+        """How long to wait for the next message before the clock is read."""
+        return self._look_seconds if self._clock_ms is None and self.wants_clock(now) else math.inf
 
     def read(self, clock_ms: int, now: float) -> None:
         """The source's clock, Unix milliseconds. now: after it was read, while nothing waited."""
