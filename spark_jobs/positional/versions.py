@@ -3,8 +3,8 @@
 In:  a phase's staged changes (decode_changes), few enough for the driver.
 Out: one Delta commit, data and applied_ts together, as by version_sql.py.
 
-A window of many rows writes ended and current versions to files of their own; few share one (joined.py). Statistics
-tell a file without a current version, and later windows don't look through it for their keys.
+Ended and current versions are written to files of their own, if they aren't few (joined.py). A file without a current
+version is known by its statistics, and isn't looked through for the keys of later windows.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _hashes(rows: pa.Table, layout: FileLayout, app: Application) -> Hashes:
 
 
 def _numbered(hashes: Hashes) -> tuple[Int64s, Hashes]:
-    """A number for each hash, equal for equal ones; and the distinct ones, by number, ascending."""
+    """Of each hash a number, equal for equal ones; and the distinct ones, by number, ascending."""
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     ordered = hashes[order]
     begins = np.ones(len(ordered), np.bool_)
@@ -196,8 +196,8 @@ def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> n
 
 
 def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArray[np.bool_]:
-    """Whether a snapshot has read a current version as silver has it: it goes on. Both end if another writer has put a
-    second one beside it.
+    """Whether a snapshot has read a current version as silver has it: it goes on. Where another writer has put a
+    second one beside it, both end.
     """
     at = spans.at[current.span]
     alone = np.bincount(current.span, minlength=1)[current.span] == 1

@@ -21,9 +21,8 @@ from tidegate.lake.cuts.published import Cut, CutTable, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.storage.storage_options import store_of
 from tidegate.limits import QUERY_MEMORY_BYTES
-from tidegate.merge.past.as_of import as_of, polars_as_of, spark_as_of
 from tidegate.query import duck
-from tidegate.query.past_rows import histories_at
+from tidegate.query.past_rows import as_of, histories_at, polars_as_of, spark_as_of
 from tidegate.query.readable import check_readable
 from tidegate.spark_sql import quote
 

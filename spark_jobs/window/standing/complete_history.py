@@ -7,8 +7,8 @@ A table is complete at a cut where it is active. From there on its log is: each 
 This goes on while it waits, since it catches up from its log. It begins anew
 - with a snapshot that reads it: rows found then may be older, and rows that differed have versions that never were;
 - after another writer's change of its rows, or another log in the place of its own: versions may be gone.
-A CREATE or TRUNCATE is a beginning, too: no row is older. The end of the first snapshot is one for a table without
-silver before.
+A CREATE or TRUNCATE is a beginning, too: no row is older. So is the end of the reading for a table that silver had
+nothing of before.
 """
 
 from __future__ import annotations

@@ -56,20 +56,6 @@ def complete_from(road: Road, name: str) -> int | None:
     return last
 
 
-def read_while_it_changes(road: Road, past: Past, spark: SparkSession) -> None:
-    """A snapshot of `seen`."""
-    reader = PlainReader(road, past.database, "seen")
-    while not reader.told.is_read:
-        reader.low()
-        reader.read(10)
-        past.done("UPDATE seen SET n = n + 1", "DELETE FROM seen WHERE id = 3")
-        reader.high()
-        taken(road, spark)
-    reader.end()
-    taken(road, spark)
-    reader.close()
-
-
 def check(road: Road, past: Past, table: str, spark: SparkSession | None = None) -> int:
     """Every moment from the recorded beginning on, up to the kept cut, by each reader; how many there were."""
     name = f"{past.database}.{table}"
@@ -116,7 +102,16 @@ def test_histories_answer_for_times_before_the_kept_cuts(
     past.done(f"CREATE TABLE t {TABLE}", f"CREATE TABLE late {TABLE}", f"CREATE TABLE plain {TABLE}")
     for table in ("t", "late", "plain"):
         past.done(f"INSERT INTO {table} VALUES (1, 'x', 0), (2, 'y', 0)")
-    read_while_it_changes(road, past, spark)
+    reader = PlainReader(road, database, "seen")
+    while not reader.told.is_read:
+        reader.low()
+        reader.read(10)
+        past.done("UPDATE seen SET n = n + 1", "DELETE FROM seen WHERE id = 3")
+        reader.high()
+        taken(road, spark)
+    reader.end()
+    taken(road, spark)
+    reader.close()
     past.done("UPDATE t SET n = 5 WHERE id = 1", "DELETE FROM late WHERE id = 2", "INSERT INTO seen VALUES (9, 'z', 0)")
     past.done("TRUNCATE TABLE t")
     past.done("INSERT INTO t VALUES (1, 'again', 1)")

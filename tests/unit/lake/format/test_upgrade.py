@@ -331,8 +331,8 @@ def test_who_knows_no_newer_format_may_not_record_an_older_one(tmp_path: Path) -
     lake = _lake(tmp_path)
     lake.log(tables.FORMAT.path).update(lambda _: None)
     record(lake, BEGUN, "")
-    lake.log(tables.FORMAT.path).update(lambda _: Change([], "WRITE", {BEGUN_ID: newest_format() + 1}))
-    with pytest.raises(LakeRefused, match=f"format {newest_format() + 1}"):
+    lake.log(tables.FORMAT.path).update(lambda _: Change([], "WRITE", {BEGUN_ID: 7}))
+    with pytest.raises(LakeRefused, match="format 7"):
         record(lake, "done", "")
 
 
