@@ -54,7 +54,6 @@ from tidegate.lake.rebuild.rebuild_lake import (
 )
 from tidegate.lake.rebuild.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
 from tidegate.lake.rebuild.swap import mark_rebuilt, rebuilt_ts
-from tidegate.lake.silver.as_published import said_of_all
 from tidegate.lake.silver.folders import REBUILT
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.requests import events_of
@@ -205,8 +204,7 @@ class Rebuild:
                 app.lake.delete_folder("staging")
                 app.control.tidy()
             self._check(app)
-            said = said_of_all(app.lake).get(self.table)
-            mark_rebuilt(self.lake.log(self.to), self.app_id, self.at_ts, said.history_ts if said else None)
+            mark_rebuilt(self.lake.log(self.to), self.app_id, self.at_ts)
             app.check_claim()  # whoever takes the lease removes what this one reads
         except BaseException:
             self.lake.delete_folder(self.to)  # never to be taken for the whole table

@@ -29,7 +29,7 @@ from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.rebuild.rebuild_lake import check_captured
-from tidegate.lake.rebuild.swap import make_as, rebuilt_history_ts, rebuilt_ts, swapped
+from tidegate.lake.rebuild.swap import make_as, rebuilt_ts, swapped
 from tidegate.lake.silver.as_published import own_ts, said_of_all
 from tidegate.lake.silver.sizes import size_cells
 from tidegate.lake.standing.from_bronze import all_versions
@@ -170,7 +170,6 @@ class Swap:
             "published_at": datetime.now(UTC),
             "silver_id": live.table_id,
             "silver_ts": own_ts(live, app_id),
-            "history_ts": rebuilt_history_ts(live, app_id),
             **size_cells(live),
         }
         app.publish([row])

@@ -17,7 +17,6 @@ from typing import Final
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import source_reached
 from spark_jobs.window.made import TakenWaves
-from spark_jobs.window.standing.complete_history import history_ts
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.others_rows import tell_others
 from spark_jobs.window.standing.silver_guard import met_unwritten, note_published, silver_cells
@@ -62,8 +61,7 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
         named |= {name: None for name, state in standings.items() if state.state != State.RELEASED}
     named |= dict.fromkeys(back)
     states = {name: standings.get(name) or app.states.get(name) for name in named}
-    swept = {name for name, _ in waves.sweeps}
-    found_rows = (_row(app, window, (name, state), versions.get(name), swept) for name, state in states.items())
+    found_rows = (_row(app, window, name, state, versions.get(name)) for name, state in states.items())
     now = datetime.now(UTC)  # silver's commits are made
     rows = [{**row, "published_at": now} for row in found_rows if row is not None]
     tell_others(app)
@@ -183,13 +181,12 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
 
 
 def _row(
-    app: Application, window: Window, of: tuple[str, Standing | None], version: int | None, swept: Collection[str]
+    app: Application, window: Window, name: str, state: Standing | None, version: int | None
 ) -> dict[str, object] | None:
     """A row of control/cuts; None for a waiting table that can't be read or isn't as published: its
     standing is told, and the known facts of its silver stay, until it is asked again. One lacking
     rows goes on without its old ones: its present silver counts, unless it is somebody else's.
     """
-    name, state = of
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     if version is None:
         silver = app.positions.silver(name)
@@ -206,6 +203,5 @@ def _row(
         "delta_version": version,
         "applied_ts": state.applied_ts if waits and state else window.cut_ts,
         "state": state.state if state else State.ACTIVE,
-        "history_ts": history_ts(app, window, name, state, swept),
         **silver_cells(app, name, version),
     }

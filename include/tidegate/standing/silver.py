@@ -46,14 +46,13 @@ class Said:
 
     table_id: of its log; "" where an older release wrote the row. own_ts: the newest commit_ts that a commit of ours
     had recorded in it; 0 for none: then it never had a row of ours. published_ms: when it was said, by our clock; 0 for
-    not known. history_ts: its versions tell the rows at each commit_ts from there on; None for not known.
+    not known.
     """
 
     version: int = NO_SILVER
     table_id: str = ""
     own_ts: int = 0
     published_ms: int = field(default=0, compare=False)
-    history_ts: int | None = field(default=None, compare=False)
 
     @property
     def never_filled(self) -> bool:

@@ -29,12 +29,6 @@ CUTS: Final = Table(
             field("silver_rows", pa.int64(), "rows of that version, those marked as deleted included", nullable=True),
             field("silver_files", pa.int64(), "its files", nullable=True),
             field("silver_bytes", pa.int64(), "bytes of its files", nullable=True),
-            field(
-                "history_ts",
-                pa.int64(),
-                "its versions tell the rows at each commit_ts from here on; null: it keeps none, or nobody knows",
-                nullable=True,
-            ),
         ]
     ),
 )

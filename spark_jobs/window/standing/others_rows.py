@@ -57,19 +57,17 @@ class _Noted:
         return waiting
 
 
-def note_others(app: Application, name: str, said: Said, shown: Shown) -> bool:
-    """Whether there are such rows. The table goes on: its log is control's, perhaps further on. For many threads.
+def note_others(app: Application, name: str, said: Said, shown: Shown) -> None:
+    """The table goes on: its log is control's, perhaps further on. For many threads.
 
     Raises LakeUnavailable, LakeRefused: of silver's log.
     """
     if said.never_filled:
-        return False
+        return
     log = app.lake.log(tables.silver_path(*app.names.pair(name)))
     app_id, day = tables.app_id(app.pipeline.pipeline, name), datetime.now(UTC).date()
-    changes = changes_by_others(log, app_id, said.version, shown.version)
-    for change in changes:
+    for change in changes_by_others(log, app_id, said.version, shown.version):
         app.memory(_Noted).take(day, *_act(app, name, shown.table_id, change, day))
-    return bool(changes)
 
 
 def _act(app: Application, name: str, table_id: str, change: ForeignCommit, day: date) -> tuple[PersonAction, str]:

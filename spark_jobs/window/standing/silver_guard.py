@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -117,9 +117,8 @@ def check(app: Application, name: str, state: TableState) -> None:
     if unlike is not None:
         raise _unlike_class(app, name)(told(name, unlike, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
-        changed = note_others(app, name, said, shown)
-        # What stands between is looked at once. Another writer may have taken versions away.
-        known[name] = replace(shown.said, history_ts=None if changed else said.history_ts)
+        note_others(app, name, said, shown)
+        known[name] = shown.said  # what stands between is looked at once
 
 
 def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | None:
@@ -147,11 +146,6 @@ def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
     state = log.known if log.known.version >= version else log.state()
     shown = shown_by(log, state, _app_id(app, name), None)
     return {"silver_id": shown.table_id, "silver_ts": shown.own_ts, **size_cells(state)}
-
-
-def said_of(app: Application, name: str) -> Said | None:
-    """The record of control, as it is carried to the table's next row."""
-    return app.memory(_Said).known(app).get(name)
 
 
 def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -41,14 +41,14 @@ from tidegate.table_names import splits
 from tidegate.tables import State
 from tidegate.tables.actions_table import ACTIONS, Act, ActionOutcome
 
-_COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id", "history_ts"]
+_COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id"]
 _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
 
 
 @dataclass(frozen=True, slots=True)
 class CutTable:
     """A complete table of a cut. path: under the lake; version: the table's Delta version at the
-    cut. history_ts: its versions tell the rows at each commit_ts from there on; None for not known.
+    cut.
     """
 
     name: str
@@ -56,7 +56,6 @@ class CutTable:
     table: str
     path: str
     version: int
-    history_ts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
         elif anew(row):
             missing[name] = "its silver was put back or made anew since: this cut's version of it is gone"
         elif row["delta_version"] >= 0:
-            active[name] = _table(lake, name, row)
+            active[name] = _table(lake, name, row["delta_version"])
     for name, event in events.items():
         if name not in states and not _is_over(State(event["state"])):
             states[name] = State(event["state"]), event["reason"]
@@ -238,13 +237,12 @@ def _is_over(state: State) -> bool:
     return state in (State.ACTIVE, State.DROPPED)
 
 
-def _table(lake: LakeFiles, name: str, row: Mapping[str, Any]) -> CutTable:
+def _table(lake: LakeFiles, name: str, version: int) -> CutTable:
     pairs = splits(name)
     if len(pairs) > 1:  # a name with a dot in it: the one that silver has
         pairs = [pair for pair in pairs if _has_log(lake, tables.silver_path(*pair))] or pairs
     database, table = pairs[0]
-    path = tables.silver_path(database, table)
-    return CutTable(name, database, table, path, row["delta_version"], row["history_ts"])
+    return CutTable(name, database, table, tables.silver_path(database, table), version)
 
 
 def _has_log(lake: LakeFiles, path: str) -> bool:

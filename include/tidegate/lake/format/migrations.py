@@ -75,7 +75,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(3, "control/cuts", "how large silver is: silver_rows, silver_files, silver_bytes"),
     Migration(4, "control/schema_history", "comments of tables: comment"),
     Migration(5, "control/usage", "a new table: what capture and apply used"),
-    Migration(6, "control/cuts", "from when on a history is complete: history_ts"),
 )
 
 # The first one that a lake could tell of itself; what had no control/format is 0.

@@ -28,31 +28,22 @@ from tidegate.tables import SYSTEM_PREFIX
 
 # Under which a rebuilt table says, after the table's own application id, up to where it has all rows.
 REBUILT: Final = "/rebuilt"
-# Likewise, from when on its history is complete.
-_HISTORY: Final = "/history"
 _CLUSTERING: Final = "delta.clustering"
 _BESIDE: Final = "drop it from silver, or give it back its name; without --swap the table is rebuilt beside"
 _MAPPING: Final = "delta.columnMapping."
 
 
-def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int, history_ts: int | None = None) -> None:
+def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int) -> None:
     """It is whole: the last commit of a rebuild. A table without this mark is the rest of a killed
-    one. history_ts: its versions tell the rows at each commit_ts from there on.
+    one.
     """
-    more = {} if history_ts is None else {f"{app_id}{_HISTORY}": history_ts}
-    change = Change([], "REBUILD", {app_id: at_ts, f"{app_id}{REBUILT}": at_ts, **more})
+    change = Change([], "REBUILD", {app_id: at_ts, f"{app_id}{REBUILT}": at_ts})
     log.update(lambda read: None if rebuilt_ts(read, app_id) == at_ts else change)
 
 
 def rebuilt_ts(state: TableState, app_id: str) -> int:
     """Up to where a rebuilt table has all rows; 0 for an incomplete one, or none."""
     return state.transaction(f"{app_id}{REBUILT}")
-
-
-def rebuilt_history_ts(state: TableState, app_id: str) -> int | None:
-    """As mark_rebuilt was given it. None: it has no history, or an older release rebuilt it."""
-    recorded = state.transaction(f"{app_id}{_HISTORY}")
-    return recorded if recorded > 0 else None
 
 
 def make_as(log: DeltaLog, rebuilt: TableState) -> None:

@@ -26,7 +26,7 @@ from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log
 from tidegate.tables import CUTS
 
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
-_COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at", "history_ts"]
+_COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at"]
 _CLOCKS_MS: Final = 1000  # a row is stamped right after its commit, perhaps by another clock
 
 
@@ -44,8 +44,7 @@ def said_by(row: Mapping[str, Any]) -> Said:
     """A row of control/cuts."""
     at = row.get("published_at")
     at_ms = int(at.timestamp() * 1000) if at is not None else 0
-    of_log = row["delta_version"], row.get("silver_id") or "", row.get("silver_ts") or 0
-    return Said(*of_log, at_ms, row.get("history_ts"))
+    return Said(row["delta_version"], row.get("silver_id") or "", row.get("silver_ts") or 0, at_ms)
 
 
 def own_ts(state: TableState, app_id: str) -> int:
