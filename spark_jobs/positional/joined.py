@@ -40,7 +40,8 @@ class NewVersions:
 def joined(lake: LakeFiles, path: str, layout: FileLayout, files: Iterable[LiveFile], made: NewVersions) -> Replacement:
     """files: all of the table, at `path` under the lake."""
     past, now = (pa.concat_tables(map(layout.fit, parts)) for parts in (made.past, made.now))
-    if layout.partition_columns or not made.dying:  # new rows alone only add a file, as a stream of silver needs it
+    dies = any(len(hits.fresh) for hits in made.dying)  # an ended version that is met again doesn't
+    if layout.partition_columns or not dies:  # new rows alone only add a file, as a stream of silver needs it
         return Replacement(made.dying, [past, now])
     together = few_rows.choose([past, now], files, made.dying)
     if not together.joined:
