@@ -103,7 +103,7 @@ class ChangesStage:
         for (source, database, table, version), batches in self._held.items():
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)
-            if (database, table) in self._plan.versioned.get(source, ()):
+            if self._is_versioned(source, (database, table)):
                 # Its writer finds out which of several changes of a row in a transaction is the last one.
                 yield self._write((source, database, table, version), merged)
                 continue
@@ -131,12 +131,15 @@ class ChangesStage:
             columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
         return batch.append_column(tables.ROW_HASH, row_hashes(columns))
 
+    def _is_versioned(self, source: str, name: tuple[str, str]) -> bool:
+        return name in self._plan.versioned.get(source, ())
+
     def _write(self, owner: tuple[str, str, str, int], changes: pa.Table) -> StagedFile:
         path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
         stamps = pc.min_max(changes.column(tables.COMMIT_TS))
         source, database, table, _ = owner
-        stays = self._kept is not None and (database, table) in self._plan.versioned.get(source, ())
-        if not stays or self._kept is None or not self._kept.keep_changes(path, changes):
+        kept = self._kept if self._is_versioned(source, (database, table)) else None
+        if kept is None or not kept.keep_changes(path, changes):
             self._plan.lake.make_folder(self._plan.folder)
             pq.write_table(
                 changes,

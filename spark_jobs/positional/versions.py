@@ -166,7 +166,9 @@ def _current(
     span_of[changes.codes[spans.at[first]]] = first
     hits, parts, whole = list[Hits](), list[pa.Table](), dict[str, pa.Table]()
     for hit in probe.hits:
-        if (all_rows := few_rows.whole(app.lake, path, hit.file, layout)) is not None:
+        # A file of a partitioned table isn't joined with others: its changed rows are enough.
+        all_rows = None if layout.partition_columns else few_rows.whole(app.lake, path, hit.file, layout)
+        if all_rows is not None:
             whole[hit.file.path] = all_rows
             rows = all_rows.take(pa.array(hit.fresh))
         else:

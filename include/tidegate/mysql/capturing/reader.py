@@ -195,7 +195,7 @@ class BinlogReader:
         return resumed
 
     def open(self, checkpoint: BinlogCheckpoint) -> None:
-        """Open the stream behind a checkpoint. Raises PositionLost, SourceRefused, SourceUnavailable."""
+        """Open the stream after a checkpoint. Raises PositionLost, SourceRefused, SourceUnavailable."""
         source, facts = self._source, self._second.facts
         entry = source.pipeline.server(source.source_name)
         folds = ServerSettings.of(facts.variables).folds_names
@@ -311,9 +311,10 @@ class BinlogReader:
         """The server was idle after its clock was read: nothing at or before that can still come."""
         at_end = self._cutter.log_end.take(int(self._cutter.state["position"]))
         came, self._came = self._came, None
-        if came is None or at_end is None:
-            if came is not None:
-                self._quiet.came(came)
+        if came is None:
+            return None
+        if at_end is None:
+            self._quiet.came(came)
             return None
         proved = self._quiet.heartbeat(came, at_end=at_end)
         segment = self._cutter.heartbeat(proved) if proved is not None else None
