@@ -73,7 +73,7 @@ topology: environment ## Airflow on Postgres and Celery, a Spark cluster, an S3 
 	@$(BIN)/python -m tests.topology $(if $(ONLY),--only $(ONLY))
 
 replay: environment jars ## MariaDB's own test files on a real server, then: is silver equal? (FILES=30 SEED=7 FLAVOUR=mysql9 ONLY=gcol READERS=1; HOSTILE=1: kills, other writers, edits of the pipeline file)
-	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)') $(if $(READERS),--readers) $(if $(HOSTILE),--hostile) $(if $(MODES),--modes)
+	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)') $(if $(READERS),--readers) $(if $(HOSTILE),--hostile)
 
 model: environment ## every state of the protocols of capture's start, joining, release and two applies, and what each rule is good for
 	@$(BIN)/python -m tests.model
