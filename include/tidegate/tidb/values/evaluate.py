@@ -1,4 +1,4 @@
-"""Expressions of virtual columns and of partitions, computed as TiDB computes them.
+"""Expressions of virtual columns, computed as TiDB computes them.
 
 In:  an expression that was read (schema/ddl/expressions.py), and the SQL value of each column by its name.
 Out: an SQL value. UnsupportedValue for a function that isn't known here: nobody guesses.
