@@ -2,7 +2,8 @@
 
 In:  a warm Spark application; changes E, captured once, into a seed table; a quiet source of four tables.
 Out: row changes per CPU second of apply's whole loop, and CPU seconds of a window of a hundred changes; both roads take
-     turns, and the ratio of a row is history's cost: 1.3 means that history costs three tenths more.
+     turns, and the ratio of a row is history's cost: 1.3 means that history costs three tenths more. Beside it, a large
+     window of rows that change twenty times each, with the last state of each row alone, and with all.
 
 Before a figure counts, the current rows of both tables are read by DuckDB: as many rows, and equal sums.
 """
@@ -25,7 +26,7 @@ from benchmarks.micro_batch import Workload as Quiet
 from benchmarks.micro_batch import change
 from benchmarks.readers import Content, content
 from benchmarks.spark import Warm, timed_steps
-from benchmarks.workloads import DATABASE, create, play_changes
+from benchmarks.workloads import DATABASE, create, play_changes, play_hot
 from spark_jobs import apply as apply_job
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
@@ -34,6 +35,8 @@ from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.merge.past import HISTORY, NO_PAST
 
 _TABLE: Final = "h"
+_HOT: Final = "hot"
+_CHANGES_OF_A_ROW: Final = 20
 _APPLY: Final = f"mode: batch, writer: positional, window_bytes: {8 << 30}"
 _HISTORY: Final = f"history: ['{DATABASE}.*']"
 _QUIET_TABLES: Final = ("quiet_0", "quiet_1", "quiet_2", "quiet_3")
@@ -43,8 +46,39 @@ _WARM_WINDOWS: Final = 10
 
 
 def measure(ctx: Context, warm: Warm) -> list[Row]:
-    """A large window, and small ones."""
-    return [_large(ctx, warm), *_small(ctx, warm)]
+    """Large windows, and small ones."""
+    return [_large(ctx, warm), _by_window(ctx, warm), *_small(ctx, warm)]
+
+
+def _by_window(ctx: Context, warm: Warm) -> Row:
+    """A large window of few rows that change again and again: their last states alone, beside all their versions."""
+    sizes = ctx.sizes
+    create(ctx.server, _HOT)
+    origin = begun(ctx.server, ctx.folder / "hot-origin", _HOT)
+    workload = play_hot(ctx.server, _HOT, sizes.history_changes, sizes.history_changes // _CHANGES_OF_A_ROW)
+    origin.capture()
+    more = {"last": f"{_HISTORY}, history_by_window: ['{DATABASE}.*']", "every": _HISTORY}
+    contents, told = dict[str, Content](), dict[str, str]()
+
+    def once(name: str) -> float:
+        lake = origin.fork(ctx.folder / "hot-run", _APPLY, tables=more[name])
+        run = ctx.meter.run(lambda: warm.apply(lake))
+        if name not in contents:
+            contents[name] = content(lake.silver, tables.IS_CURRENT)
+            size = sum(file.stat().st_size for file in lake.silver.rglob("*.parquet"))
+            told[name] = f"{content(lake.silver, 'true').rows:,} versions in {size:,} bytes, {warm.told()}"
+        lake.remove()
+        return run.cpu_seconds
+
+    for name in more:
+        warmed(partial(once, name))
+    assert contents["last"] == contents["every"], f"the current rows differ: {contents}"
+    title = f"{workload.changes:,} changes of {workload.rows:,} rows, one version per window"
+    row = Row("history_by_window", title, "CPU seconds")
+    row.peer = "the same history with every version"
+    row.ours, row.theirs = in_turns(sizes.runs_history, partial(once, "last"), partial(once, "every"))
+    row.note = f"smaller is better; by window: {told['last']}; every version: {told['every']}"
+    return row
 
 
 def _large(ctx: Context, warm: Warm) -> Row:

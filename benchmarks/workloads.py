@@ -150,6 +150,17 @@ def play_changes(server: Server, name: str, changes: int, target_rows: int) -> W
     return _done(server, name, file, done)
 
 
+def play_hot(server: Server, name: str, changes: int, rows: int) -> Workload:
+    """`changes` row changes of `rows` rows: all of them come, and then all are updated, again and again."""
+    rest = _WIDE_REST.format(more=", REPEAT('y', 60)")
+    file, done = _new_file(server), 0
+    with server.connect(DATABASE) as connection, connection.cursor() as cursor:
+        done += cursor.execute(f"INSERT INTO {name} SELECT seq, {rest} FROM seq_1_to_{rows}")
+        while done < changes:
+            done += cursor.execute(f"UPDATE {name} SET k = k + 1, amount = amount + 1, ts = NOW(6)")
+    return _done(server, name, file, done)
+
+
 def _somewhere(cursor: Cursor, what: str, start: int, limit: int) -> int:
     """Change `limit` rows from key `start` on, and from the beginning when the table ends before."""
     done = cursor.execute(f"{what} WHERE id >= {start} ORDER BY id LIMIT {limit}")

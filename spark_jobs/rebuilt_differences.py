@@ -25,11 +25,11 @@ _NOT_COMPARED = frozenset({tables.OCCURRENCE, tables.ROW_HASH})
 
 
 def differences_of(
-    lake: LakeFiles, pair: tuple[str, str], to: str, at_ts: int, spark: BackgroundSession
+    lake: LakeFiles, pair: tuple[str, str], to: str, at_ts: int, spark: BackgroundSession, where: str = "true"
 ) -> tuple[int, int] | None:
     """(rows of the new table alone, rows of silver alone); None when silver can't be read at at_ts.
 
-    pair: database and name of the table. to: the new one's path in the lake.
+    pair: database and name of the table. to: the new one's path in the lake. where: SQL of the rows that are compared.
     """
     database, name = pair
     version = silver_version(lake, f"{database}.{name}", at_ts)
@@ -42,9 +42,9 @@ def differences_of(
     if lake.is_local and sum(file.size for file in new.files) <= limits.COMPARE_LOCAL_BYTES:
         new_table, old_table = TableAt(lake.uri(to)), TableAt(lake.uri(silver), version)
         with suppress(HostLacks):  # DuckDB's extension, or a reader of some feature: Spark has it
-            return rows_apart(new_table, old_table, left_out=left_out)
+            return rows_apart(new_table, old_table, left_out=left_out, where=where)
     old_rows = _at(spark.session, lake.spark_uri(silver), version)
-    return _apart(_at(spark.session, lake.spark_uri(to), None), old_rows, left_out)
+    return _apart(_at(spark.session, lake.spark_uri(to), None).where(where), old_rows.where(where), left_out)
 
 
 def _apart(new: DataFrame, old: DataFrame, left_out: AbstractSet[str]) -> tuple[int, int]:

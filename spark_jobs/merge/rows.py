@@ -83,7 +83,8 @@ def _versions(
     """The MERGE of the view of a phase's changes into versions of rows."""
     applied_ts = writer.entry.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
     reads = any(file.read_upto_ts for file in files)
-    return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads)
+    last = writer.app.pipeline.tables.one_version_per_window(writer.entry.database, writer.entry.table)
+    return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads, last_of_each=last)
 
 
 def _source(private: PrivateLog, files: Sequence[StagedFile], shape: SilverShape) -> str:

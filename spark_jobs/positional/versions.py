@@ -121,6 +121,8 @@ def _replacement(
     order = (changes.numbers(name) for name in (tables.COMMIT_TS, tables.SEQ, tables.ORDINAL, _READ_UPTO))
     spans = spans_of(Places(changes.codes, *order), work.entry.applied_again(phase.after_ts, applied))
     spans = spans.without(_read_after_change(changes, spans, phase.layout))
+    if app.pipeline.tables.one_version_per_window(work.entry.database, work.entry.table):
+        spans = spans.last_of_each()
     current = _current(app, work, changes, spans, phase, snapshot)
     same = _read_again(changes, spans, current)
     ended, goes_on = _ended(changes, spans, current, same)

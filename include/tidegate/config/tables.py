@@ -77,6 +77,11 @@ class Tables(Section):
         description="Patterns of silver tables that keep every version of each row, with the commit_ts of its"
         " beginning and end: see docs/history.md. Several changes of a row in one transaction are one version",
     )
+    history_by_window: tuple[str, ...] = Field(
+        (),
+        description="Patterns of tables of history that keep one version of a row per window of apply, its last one."
+        " The versions between are left out. You may change it at any time: old versions stay",
+    )
     routes: tuple[Route, ...] = Field(
         (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
     )
@@ -99,7 +104,7 @@ class Tables(Section):
         (), description="Columns that silver's files are ordered by, in some tables; else by the key's"
     )
 
-    @field_validator("include", "exclude", "soft_delete", "history", "changelog")
+    @field_validator("include", "exclude", "soft_delete", "history", "history_by_window", "changelog")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
@@ -140,6 +145,10 @@ class Tables(Section):
     def keeps_past(self, database: str, table: str) -> bool:
         """Whether silver has rows of a logical table from the source's past."""
         return bool(self.pasts(database, table))
+
+    def one_version_per_window(self, database: str, table: str) -> bool:
+        """Whether a logical table with versions of its rows leaves out those that began and ended in one window."""
+        return matches(self.history, database, table) and matches(self.history_by_window, database, table)
 
     def keeps_changelog(self, database: str, table: str) -> bool:
         """Whether every change of a logical table is kept."""

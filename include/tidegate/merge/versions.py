@@ -7,6 +7,14 @@ Of several changes of a row in one transaction the last counts, so no version is
 at its low mark, and was read before the high mark. If a change lies between, the row may have the values of that
 change already, so the row read doesn't count. Changes already in silver don't count, either: a wave has them read
 again. Nor does a row read before such a change, since silver has the later row. Pure.
+
+One version per window (Spans.last_of_each): why a killed window that is repeated over a larger part of the log leaves
+no version of its own. A commit of silver holds the rows of a part of the log and where that part ends (applied_ts), so
+a window that was killed before its commit left nothing. After it, the changes up to applied_ts don't count any more
+(spans_of), and the repeated window adds the last of each key's later ones. That version begins where silver's current
+one ends. So the versions are those of a log divided into parts, one behind the other, a part per commit: what two
+windows would have made that end there, and nobody chose between one large window and two. A part that is read again
+from below applied_ts, for a wave's rows, changes nothing of that: its changes don't count either.
 """
 
 from __future__ import annotations
@@ -52,6 +60,16 @@ class Spans:
         begins = np.flatnonzero(~again)
         last = np.append(begins, len(again))[1:] - 1
         return Spans(self.at[begins], self.ends[last], self.first[begins], self.seen[last])
+
+    def last_of_each(self) -> Spans:
+        """The last one of each key alone: silver's version ends with it, and versions between are left out.
+
+        After `without`: a row read as its change left it is no later state of it.
+        """
+        is_last = np.ones(len(self.at), np.bool_)
+        is_last[:-1] = self.first[1:]
+        at = self.at[is_last]
+        return Spans(at, self.ends[is_last], np.ones(len(at), np.bool_), self.seen[is_last])
 
 
 def spans_of(places: Places, applied_ts: int) -> Spans:

@@ -31,27 +31,28 @@ class TableAt:
         return f"delta_scan({duck.literal(self.uri)})" if self.version is None else duck.scan(self.uri, self.version)
 
 
-def rows_apart(new: TableAt, old: TableAt, *, left_out: AbstractSet[str]) -> tuple[int, int]:
+def rows_apart(new: TableAt, old: TableAt, *, left_out: AbstractSet[str], where: str = "true") -> tuple[int, int]:
     """Count all rows where the tables have other columns, left out or not. A column of two types is compared by its
-    text, since DuckDB would round a decimal. Raises HostLacks where DuckDB can't.
+    text, since DuckDB would round a decimal. where: SQL of the rows that count. Raises HostLacks where DuckDB can't.
     """
     import duckdb
 
     try:
-        return _apart(new, old, left_out)
+        return _apart(new, old, left_out, where)
     except duckdb.Error as error:
         what = f"DuckDB can't compare them: {str(error).splitlines()[0]}"
         raise HostLacks(what, where=new.uri, remedy="compare them by Spark") from error
 
 
-def _apart(new: TableAt, old: TableAt, left_out: AbstractSet[str]) -> tuple[int, int]:
+def _apart(new: TableAt, old: TableAt, left_out: AbstractSet[str], where: str) -> tuple[int, int]:
     with duck.connect(QUERY_MEMORY_BYTES) as database:
         types, others = _types(database, new), _types(database, old)
         if types.keys() != others.keys():
-            return _count(database, f"FROM {new.scan}"), _count(database, f"FROM {old.scan}")
+            ours, theirs = (f"FROM {table.scan} WHERE {where}" for table in (new, old))
+            return _count(database, ours), _count(database, theirs)
         same = {name: types[name] == others[name] for name in types if name not in left_out}
         columns = ", ".join(_compared(name, as_it_is=is_same) for name, is_same in same.items())
-        ours, theirs = f"SELECT {columns} FROM {new.scan}", f"SELECT {columns} FROM {old.scan}"
+        ours, theirs = (f"SELECT {columns} FROM {table.scan} WHERE {where}" for table in (new, old))
         only_ours = _count(database, f"{ours} EXCEPT ALL {theirs}")
         return only_ours, _count(database, f"{theirs} EXCEPT ALL {ours}")
 

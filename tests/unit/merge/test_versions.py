@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,61 @@ def test_what_is_read_as_it_was_goes_on_in_the_version_before_it() -> None:
     assert shorter.first.tolist() == [True, False, True]
     nothing = np.zeros(0, np.int64)
     assert len(spans_of(Places(*(nothing,) * 5), 0).without(np.zeros(0, np.bool_)).at) == 0
+
+
+def parts(log: Sequence[Change], ends: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """The versions that windows with these ends make, one per window: (key, from, to, ordinal)."""
+    made: list[tuple[int, int, int, int]] = []
+    for after, upto in pairwise([0, *ends, 99]):
+        for key in range(4):
+            ours = sorted((c.commit_ts, c.ordinal, c) for c in log if c.key == key and after < c.commit_ts <= upto)
+            if ours:
+                last = ours[-1][2]
+                made = [(k, b, last.commit_ts if k == key and e == OPEN else e, o) for k, b, e, o in made]
+                made += [(key, last.commit_ts, OPEN, last.ordinal)] * (not last.gone)
+    return sorted(made)
+
+
+def windows(log: Sequence[Change], commits: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """The versions by Spans.last_of_each in windows: (read from, upto) of each, perhaps read again."""
+    made, applied = list[tuple[int, int, int, int]](), 0
+    for after, upto in commits:
+        staged = [change for change in log if after < change.commit_ts <= upto]
+        columns = ("key", "commit_ts", "ordinal", "ordinal", "read_upto")
+        arrays = [np.array([getattr(change, name) for change in staged], np.int64) for name in columns]
+        spans = spans_of(Places(*arrays), applied).last_of_each()
+        assert spans.first.all()
+        assert (spans.ends == OPEN).all()
+        for at in spans.at.tolist():
+            last = staged[at]
+            made = [(k, b, last.commit_ts if k == last.key and e == OPEN else e, o) for k, b, e, o in made]
+            made += [(last.key, last.commit_ts, OPEN, last.ordinal)] * (not last.gone)
+        applied = max(applied, upto)
+    return sorted(made)
+
+
+@given(logs(), st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), max_size=4))
+def test_a_window_repeated_with_another_extent_leaves_the_versions_of_windows_that_end_where_commits_did(
+    log: list[Change], cuts: list[tuple[int, int]]
+) -> None:
+    """Each commit reads from anywhere below what silver has, as a window with a wave does, and ends above it."""
+    commits, applied = [], 0
+    for back, upto in cuts:
+        if upto > applied:
+            commits.append((max(0, applied - back), upto))
+            applied = upto
+    commits.append((0, 99))
+    assert windows(log, commits) == parts(log, [upto for _, upto in commits[:-1]])
+
+
+@given(logs(), st.lists(st.integers(1, 12), max_size=4, unique=True))
+def test_one_version_per_window_is_exact_where_windows_end(log: list[Change], ends: list[int]) -> None:
+    made = parts(log, sorted(ends))
+    for at in (*ends, 98):
+        assert {key: ordinal for key, begin, end, ordinal in made if begin <= at < end} == replayed(log, at)
+    of_key = [[(begin, end) for k, begin, end, _ in made if k == key] for key in range(4)]
+    assert all(left[1] <= right[0] for spans in of_key for left, right in pairwise(sorted(spans)))
+
+
+def test_no_change_has_no_last_one() -> None:
+    assert len(spans_of(Places(*(np.zeros(0, np.int64),) * 5), 0).last_of_each().at) == 0

@@ -8,6 +8,7 @@ A change is one row of the source, or two: the end of the current version, and i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tidegate import tables
@@ -20,8 +21,12 @@ _ENDS: Final = "_tg_ends"
 _OWN: Final = frozenset(column.name for column in HISTORY.columns)
 
 
-def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, *, reads: bool) -> str:
-    """applied_ts: silver has the changes up to there. reads: whether some rows were read by a snapshot."""
+def merge_versions(
+    changes: str, uri: str, shape: SilverShape, applied_ts: int, *, reads: bool, last_of_each: bool = False
+) -> str:
+    """applied_ts: silver has the changes up to there. reads: whether some rows were read by a snapshot. last_of_each:
+    as Spans.last_of_each (versions.py).
+    """
     keys = ", ".join(map(quote, shape.key))
     stamp, op = quote(tables.COMMIT_TS), quote(tables.OP)
     names = [column.name for column in shape.all_columns if column.name not in _OWN and column.name != tables.COMMIT_TS]
@@ -30,15 +35,7 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
     on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
     same, held, beside, again, one_each, seen = "false", "", "", "", "kept", stamp
     if reads:
-        # Of a row read as the change before it left it, that change's version goes on.
-        values_of = ", ".join(map(quote, names))
-        again = (
-            f", beside AS (SELECT *, coalesce({READ_UPTO} > 0 AND {op} <> {tables.OP_DELETE} AND lag({op}) OVER"
-            f" ({of_key}) <> {tables.OP_DELETE} AND struct({values_of}) <=> lag(struct({values_of})) OVER ({of_key}),"
-            f" false) AS _tg_again FROM kept), numbered AS (SELECT *, count_if(NOT _tg_again) OVER ({of_key}) AS"
-            f" _tg_version FROM beside), seen AS (SELECT *, max({stamp}) OVER (PARTITION BY {keys}, _tg_version) AS"
-            " _tg_seen FROM numbered)"
-        )
+        again = _read_after_change(names, keys, of_key)
         one_each, seen = "(SELECT * FROM seen WHERE NOT _tg_again)", "_tg_seen"
         # The one current version; where another writer has put a second one beside it, both end.
         equal = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
@@ -49,6 +46,7 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
             f" _tg_equal FROM spans s JOIN {current} t ON {on} WHERE {read} GROUP BY {of_span})"
         )
         same, beside = "coalesce(t._tg_equal, false)", f" LEFT JOIN held t ON {read} AND {on}"
+    one_each = _last_of_each(one_each, stamp, of_key) if last_of_each else one_each
     # Without ends: the version itself. Of a row read again as it is, the current version goes on.
     ended = f"if({_ENDS} AND NOT _tg_same, {stamp}, _tg_next)"
     values = {
@@ -79,3 +77,21 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
         f" WHEN NOT MATCHED AND NOT s.{_ENDS} THEN INSERT ({', '.join(every)})"
         f" VALUES ({', '.join(f's.{name}' for name in every)})"
     )
+
+
+def _read_after_change(names: Sequence[str], keys: str, of_key: str) -> str:
+    """CTEs up to `seen`: of a row read as the change before it left it, that change's version goes on (_tg_again)."""
+    values, stamp, op = ", ".join(map(quote, names)), quote(tables.COMMIT_TS), quote(tables.OP)
+    return (
+        f", beside AS (SELECT *, coalesce({READ_UPTO} > 0 AND {op} <> {tables.OP_DELETE} AND lag({op}) OVER"
+        f" ({of_key}) <> {tables.OP_DELETE} AND struct({values}) <=> lag(struct({values})) OVER ({of_key}),"
+        f" false) AS _tg_again FROM kept), numbered AS (SELECT *, count_if(NOT _tg_again) OVER ({of_key}) AS"
+        f" _tg_version FROM beside), seen AS (SELECT *, max({stamp}) OVER (PARTITION BY {keys}, _tg_version) AS"
+        " _tg_seen FROM numbered)"
+    )
+
+
+def _last_of_each(changes: str, stamp: str, of_key: str) -> str:
+    """The last change of each key alone."""
+    later = f"SELECT *, lead({stamp}) OVER ({of_key}) AS _tg_later FROM {changes}"
+    return f"(SELECT * FROM ({later}) WHERE _tg_later IS NULL)"

@@ -26,6 +26,7 @@ from tidegate.config import (
     TableNames,
     Tables,
     column_pattern,
+    matches,
     matching_places,
     near_table,
 )
@@ -104,17 +105,23 @@ def _idle_lists(tables: Tables, versions: Sequence[TableVersion]) -> Iterator[st
     for section in (*Tables.PASTS, "changelog"):
         idle = [pattern for pattern in getattr(tables, section) if not names.any_of(pattern)]
         yield from _said(section, idle, logical)
+    versioned = {name for name in logical if matches(tables.history, *name)}
+    names = TableNames(versioned)
+    idle = [pattern for pattern in tables.history_by_window if not names.any_of(pattern)]
+    yield from _said("history_by_window", idle, versioned, "table with history")
 
 
-def _said(section: str, patterns: Iterable[str], names: Collection[tuple[str, str]]) -> Iterator[str]:
+def _said(
+    section: str, patterns: Iterable[str], names: Collection[tuple[str, str]], kind: str = "table"
+) -> Iterator[str]:
     """A near name takes as long as there are names: of thousands of patterns only the first ones get it."""
     rest = iter(patterns)
     for pattern in islice(rest, _NEAR_MAX):
-        yield f"tables.{section}: no table matches {pattern}" + "".join(
+        yield f"tables.{section}: no {kind} matches {pattern}" + "".join(
             f", near {name}" for name in near_table(pattern, names)
         )
     for pattern in rest:
-        yield f"tables.{section}: no table matches {pattern}"
+        yield f"tables.{section}: no {kind} matches {pattern}"
 
 
 def _patterns(rule: Rule, made: Collection[str]) -> Iterator[tuple[str, Callable[[Column], bool]]]:

@@ -46,3 +46,10 @@ def test_a_name_with_a_sign_of_patterns_is_read_as_the_pattern_that_it_is() -> N
     tables = Tables(include=("shop.my$table", "shop.*", "sh.p.t.?"))
     kept = [version("shop", name, [Column(1, "id", "int", nullable=False)], ["id"]) for name in ("my$table", "t1")]
     assert idle_patterns(tables, kept) == ["shop.my$table", "sh.p.t.?"]
+
+
+def test_a_pattern_of_versions_by_window_is_for_tables_with_history_alone() -> None:
+    tables = Tables(include=("shop.*",), history=("shop.kept",), history_by_window=("shop.*", "shop.plain"))
+    both = [version("shop", name, [Column(1, "id", "int", nullable=False)], ["id"]) for name in ("kept", "plain")]
+    assert list(idle_rules(tables, both, [])) == ["tables.history_by_window: no table with history matches shop.plain"]
+    assert [tables.one_version_per_window("shop", name) for name in ("kept", "plain")] == [True, False]
