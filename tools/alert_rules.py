@@ -39,6 +39,12 @@ def _entry(alert: Alert, rule: AlertRule) -> str:
     runbook = f'          runbook: "docs/runbooks/{rule.runbook}.md"\n' if rule.runbook else ""
     labels = {name: f"{{{{ $labels.{name} }}}}" for name in ("source", "cause", "disk", "table", "pipeline")}
     summary = rule.words.format(value=value, **labels)
+    described = rule.do.format(**labels)
+    if rule.named_by:  # only Prometheus itself can ask for other series
+        described += (
+            f" It waits for:{{{{ range printf `{rule.named_by}{{pipeline=%q}}` $labels.pipeline | query }}}}"
+            " {{ .Labels.table }}{{ end }}"
+        )
     return (
         f"      - alert: Tidegate{''.join(word.capitalize() for word in alert.split('_'))}\n"
         f"        expr: '{' or '.join(_expression(term, rule.bound) for term in rule.terms)}'\n"
@@ -46,7 +52,7 @@ def _entry(alert: Alert, rule: AlertRule) -> str:
         f"        labels: {{severity: {rule.severity}}}\n"
         "        annotations:\n"
         f'          summary: "{labels["pipeline"]}: {summary}"\n'
-        f'          description: "{rule.do.format(**labels)}"\n{runbook}'
+        f'          description: "{described}"\n{runbook}'
     )
 
 
@@ -54,7 +60,7 @@ def _expression(term: Term, bound: float) -> str:
     selected = ", ".join(f'{name}="{value}"' for name, value in (term.labels or {}).items())
     left = term.metric + (f"{{{selected}}}" if selected else "")
     left = {Measure.VALUE: left, Measure.AGE: f"time() - {left}", Measure.ABSOLUTE: f"abs({left})"}[term.form]
-    right = f"{bound:.12g}" + (f" * {term.times}" if term.times else "")
+    right = f"{bound if term.bound is None else term.bound:.12g}" + (f" * {term.times}" if term.times else "")
     gate = f"{term.only_if} {Sign.IS} 1 and " if term.only_if else ""
     return f"{gate}{left} {term.sign} {right}"
 

@@ -198,7 +198,7 @@ def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
     """
     cut = newest_cut(lake, pipeline.pipeline)
     now = datetime.now(UTC)
-    since = now - timedelta(hours=pipeline.verify.each_table_hours)
+    since = now - timedelta(hours=pipeline.verify.each_table_hours or 0)
     of = ["source", "database", "table", "silver"]
     filters = [("chunk", "=", 0), ("recorded_at", ">=", since), ("recorded_at", "<=", now + _CLOCKS)]
     rows = control.newest(lake, VERIFICATION, by=of, order=VERIFIED_ORDER, columns=[*of, "outcome"], filters=filters)

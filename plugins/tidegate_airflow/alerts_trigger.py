@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.config import Pipeline
 from tidegate.errors import SourceUnavailable, TidegateError
-from tidegate.limits import ALERT_LOOK_SECONDS, ANSWER_SECONDS_MAX
+from tidegate.limits import ALERT_LOOK_SECONDS, ALERT_VIEW_SECONDS_MAX, ANSWER_SECONDS_MAX
+from tidegate.patience import Patience
 from tidegate_airflow.connections import alake_connection, asource_connection
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 if TYPE_CHECKING:
     from tidegate.connections import Connection, Connections
     from tidegate.metrics.notices import Notices
-    from tidegate.pipelines import PipelineReader
+    from tidegate.pipelines import PipelineReader, PipelineView
 
 
 class AlertsTrigger(LakeTrigger):
@@ -84,6 +85,7 @@ class FollowedPipeline:
         self._reader: PipelineReader | None = None
         self._notices: Notices | None = None
         self._looked_at = -look_seconds
+        self._patience = Patience(ALERT_VIEW_SECONDS_MAX)
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -112,9 +114,18 @@ class FollowedPipeline:
         assert self._notices is not None, "open makes it"
         if time.monotonic() - self._looked_at < self._look_seconds:
             return None
-        view = self._reader.view(None)
+        view = self._view(self._reader)
         self._looked_at = time.monotonic()
         captures = status_file.read_all(self._pipeline, state_folder())
         figures = samples(view, captures, disks(self._pipeline, state_folder()))
         changes = self._notices.take_in(says(view, figures), view.at)
         return {"changes": [change.plain() for change in changes]} if changes else None
+
+    def _view(self, reader: PipelineReader) -> PipelineView:
+        """A hanging lake, such as a dead server's mount, is an unreadable one: else nobody would hear of anything."""
+        from tidegate.pipelines import PipelineView
+
+        try:
+            return self._patience.ask("look", lambda: reader.view(None))
+        except TimeoutError:
+            return PipelineView(self._pipeline, time.time(), "the lake doesn't answer", fault=TimeoutError.__name__)

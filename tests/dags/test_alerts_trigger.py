@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tidegate.errors import ConfigError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import ALERT_OVER_SECONDS
+from tidegate.patience import Patience
 from tidegate.tables.snapshot_tables import VERIFICATION
 from tidegate_airflow import alerts_trigger
 from tidegate_airflow.alerts_trigger import AlertsTrigger, FollowedPipeline
@@ -126,6 +128,20 @@ def test_a_lake_that_cant_be_read_is_an_alert_and_ends_no_other(
     for _ in range(40):
         clock.now += 31
         told += (table.look() or {"changes": []})["changes"]
+    assert [(change["alert"], change["began"]) for change in told] == [("lake_unreadable", True)]
+
+
+def test_a_lake_whose_mount_hangs_is_one_that_cant_be_read(
+    pipeline: Pipeline, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = threading.Event()
+    monkeypatch.setattr("tidegate.pipelines.watching.look", lambda *_: back.wait(120))
+    table, told = followed(pipeline), list[dict[str, Any]]()
+    table._patience = Patience(0.2)
+    for _ in range(15):
+        clock.now += 31
+        told += (table.look() or {"changes": []})["changes"]
+    back.set()
     assert [(change["alert"], change["began"]) for change in told] == [("lake_unreadable", True)]
 
 

@@ -11,11 +11,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.support.pipeline_views import CHASING, CUT, NOW, pipeline, view
+from tests.support.pipeline_views import CHASING, CUT, NOW, pipeline, table, view
 from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.cli.status import status_lines
 from tidegate.commit_ts import compose
+from tidegate.config import Completeness, Verify
 from tidegate.lake.figures.maintained import LastMaintain, LeftStep, MaintainStep
 from tidegate.lake.figures.timeline import STEPS
 from tidegate.lake.figures.verified import Verified
@@ -23,6 +24,7 @@ from tidegate.lake.schema_history.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.prewrites import Prewrite
+from tidegate.tables import State
 from tidegate.tables.prewrites_table import PrewriteState
 from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart, sparkline
@@ -289,6 +291,34 @@ def test_a_table_says_how_its_snapshot_does() -> None:
     shown = table_view(view(), "shop.orders_00002", ())
     assert "<dt>Snapshot</dt><dd>running, 1,500 rows are read</dd>" in shown
     assert "<dt>Snapshot</dt>" not in table_view(view(), "shop.orders_00001", ())
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        (None, "Only by hand: <code>verify.each_table_hours</code> isn't set."),
+        (0, "Only by hand, and no alert says when it is old: <code>verify.each_table_hours</code> is 0."),
+        (24, "Each table once in 24 h, by <code>shop__verify</code>."),
+    ],
+)
+def test_the_page_says_whether_verification_is_scheduled(hours: int | None, words: str) -> None:
+    own = pipeline().model_copy(update={"verify": Verify(each_table_hours=hours)})
+    assert words in pipeline_view(replace(view(), pipeline=own), TablesAsked())
+
+
+def test_the_page_names_the_tables_that_an_hour_waits_for() -> None:
+    look = view(held=False)
+    assert look.standing is not None
+    assert "Hours for other DAGs" not in pipeline_view(look, TablesAsked()), "no DAG waits for any"
+    own = look.pipeline.model_copy(update={"completeness": Completeness(hourly=True)})
+    assert "every hour that is over is complete" in pipeline_view(replace(look, pipeline=own), TablesAsked())
+    held = [replace(table(f"shop.<{number}>", State.HELD), since="2026-09-21T11:30:00+00:00") for number in range(7)]
+    shown = pipeline_view(
+        replace(look, pipeline=own, standing=replace(look.standing, tables=tuple(held))), TablesAsked()
+    )
+    names = ", ".join(f"shop.&lt;{number}&gt;" for number in range(5))
+    assert f"an hour of all tables is over for 2.2 h and isn&#x27;t complete: {names} and 2 more wait" in shown
+    Balanced().feed(shown)
 
 
 def test_a_pipeline_that_was_never_verified_says_how() -> None:

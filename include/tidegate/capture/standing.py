@@ -108,7 +108,7 @@ class CaptureStanding:
     unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of
     `tidegate rebuild`'s tables beside silver. ahead: the cut is of a TiDB's or a changefeed's
     future, and apply goes no further. silences: capture of a source, and apply, where it has
-    stopped; holders: where it goes on.
+    stopped; holders: where it goes on. first_cut_at: when the first cut was published, Unix time; None before it.
     """
 
     pipeline: str
@@ -121,6 +121,7 @@ class CaptureStanding:
     ahead: bool = False
     silences: tuple[Silence, ...] = ()
     holders: tuple[LeaseHolder, ...] = ()
+    first_cut_at: float | None = None
 
     def silence(self, work: LeasedWork, of: str) -> Silence | None:
         """The silence of a source's capture, or of the pipeline's apply; None while it goes on."""
@@ -226,6 +227,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | No
         *(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead),
         silences=silences,
         holders=tuple(_holders(leases, silences)),
+        first_cut_at=lake_status.first_cut_at(lake),
     )
 
 

@@ -12,7 +12,9 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +22,8 @@ from tidegate.capture.chaser import ChaserState, ChaserStatus
 from tidegate.capture.source import ClockState, Retention
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.config import Pipeline
-from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, LAKE_RATE_SECONDS
+from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, DISK_ANSWER_SECONDS, LAKE_RATE_SECONDS
+from tidegate.patience import Patience
 
 if TYPE_CHECKING:  # heavy, and whoever only reads needs neither
     from tidegate.capture.lander import Lander
@@ -29,6 +32,7 @@ if TYPE_CHECKING:  # heavy, and whoever only reads needs neither
 log = logging.getLogger(__name__)
 
 _FILE: Final = "status.json"
+_PATIENCE: Final = Patience(DISK_ANSWER_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +161,14 @@ def read(folder: Path) -> CaptureStatus | None:
 
 
 def read_all(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
-    """Statuses by source, from this machine's value logs; sources without any are left out."""
-    by_source = {name: read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
-    return {name: status for name, status in by_source.items() if status is not None}
+    """Statuses by source, from this machine's value logs; sources without any, or whose disk hangs, are left out."""
+    known: dict[str, CaptureStatus] = {}
+    for name in pipeline.sources:
+        folder = value_log_folder(pipeline, name, state_dir)
+        with suppress(TimeoutError):
+            if (status := _PATIENCE.ask(f"status in {folder}", partial(read, folder))) is not None:
+                known[name] = status
+    return known
 
 
 def _size(count: int) -> str:

@@ -110,14 +110,20 @@ def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any
 
 
 def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
-    """The room on this machine's disks: capture's, the lake's, Spark's. The bound is that of the alert disk_low."""
+    """The room on this machine's disks: capture's, the lake's, Spark's. The bounds are those of the alert disk_low."""
+    from tidegate.limits import DISK_LOW_BYTES
     from tidegate.metrics.disks import disks
     from tidegate.metrics.rules import bound
     from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     lines = list[Line]()
     for name, disk in disks(pipeline, state_dir, is_capture_here=True).items():
-        low = disk.free < disk.total * bound(Alert.DISK_LOW, pipeline)
+        if disk is None:
+            lines.append(
+                Line(f"disk of {name}", SourceVerdict.UNKNOWN, "it doesn't answer: its mount hangs, or is stale")
+            )
+            continue
+        low = disk.free < max(disk.total * bound(Alert.DISK_LOW, pipeline), DISK_LOW_BYTES)
         room = f"{size_text(disk.free)} of {size_text(disk.total)} are free where {disk.folder} is"
         text = f"{room}: make room, or move it (docs/runbooks/disk-full.md)" if low else room
         lines.append(Line(f"disk of {name}", SourceVerdict.CAUTION if low else SourceVerdict.NOTE, text))

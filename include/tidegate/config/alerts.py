@@ -43,6 +43,7 @@ class Alert(StrEnum):
     CAPTURE_SILENT = "capture_silent"
     VALUE_LOG_FULL = "value_log_full"
     DISK_LOW = "disk_low"
+    DISK_SILENT = "disk_silent"
     HOUR_OVERDUE = "hour_overdue"
     CLOCK_SKEW = "clock_skew"
 

@@ -31,6 +31,9 @@ class Verify(Section):
         description="How often verify reads a different key again if it changes meanwhile. After that the key is"
         " unsettled",
     )
-    each_table_hours: int = Field(
-        0, ge=0, description="The verify DAG compares each table once in this many hours, by itself. 0: only by hand"
+    each_table_hours: int | None = Field(
+        None,
+        ge=0,
+        description="The verify DAG compares each table once in this many hours, by itself. Empty: only by hand, and"
+        " the alert verification_old begins after two days without one. 0: only by hand, without this alert",
     )

@@ -64,6 +64,15 @@ ALERT_SEND_SECONDS: Final = 30.0
 # A notifier that hasn't ended by then is ended, and tried again: nobody hears of what waits behind it.
 ALERT_NOTIFIER_SECONDS_MAX: Final = 300
 
+# A look that takes longer is one at a lake that can't be read: its mount hangs, perhaps for ever.
+ALERT_VIEW_SECONDS_MAX: Final = 300.0
+# A disk, or a folder of this machine, answers within this, or is said not to answer.
+DISK_ANSWER_SECONDS: Final = 5.0
+# A disk with less room is nearly full, however small it is: capture leaves half of it free, and Spark needs the rest.
+DISK_LOW_BYTES: Final = 1024 * MIB
+# Tables that an overdue hour waits for, as they are named; the others are counted.
+HOUR_NAMED_TABLES_MAX: Final = 5
+
 # --- lineage --------------------------------------------------------------------------------------
 # Tables that one run names in OpenLineage; the others are counted. Columns are named while the event has room.
 LINEAGE_TABLES_MAX: Final = 100

@@ -1,7 +1,7 @@
 """Hours of `completeness` that are overdue: over at the sources, and not complete in silver.
 
 In:  one look at a pipeline.
-Out: seconds by table since the end of its first incomplete hour.
+Out: seconds by table since the end of its first incomplete hour; the tables behind the delay of all together.
 
 A held table's hours end with its hold. A table whose first snapshot is under way has no hour to be
 late with, and no figure; all tables together have none then, either.
@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from tidegate.commit_ts import physical_ms
-from tidegate.limits import HOUR_SECONDS
+from tidegate.limits import HOUR_NAMED_TABLES_MAX, HOUR_SECONDS
 from tidegate.tables import State
 
 if TYPE_CHECKING:
@@ -27,19 +27,62 @@ if TYPE_CHECKING:
 ALL: Final = "*"
 
 
+def table_shown(name: str) -> str:
+    """A label of a figure, for people."""
+    return "all tables" if name == ALL else name
+
+
 def overdue(view: PipelineView) -> Iterator[tuple[str, float | None]]:
     """(table, seconds) of each table of completeness.tables, and of all together; 0 while no hour is overdue."""
     part, stands = view.pipeline.completeness, view.standing
     if not part.hourly or stands is None or not stands.cut_ts:
         return
-    through = {table.table: _through(table, stands) for table in stands.tables if table.state is not State.LEFT}
-    behind = min((_seconds(source.behind_ts) for source in stands.left_behind if source.behind_ts), default=math.inf)
+    through = _by_table(stands)
+    behind = _left_behind(stands)
     for name in part.tables:
         at = through.get(name)
         grows = view.pipeline.tables.is_target(name)  # a shard of it may be at a source left behind
         yield name, None if at is None else _late(min(at, behind) if grows else at, view.at)
     ends = [_seconds(stands.cut_ts), behind, *(at for at in through.values() if at is not None)]
     yield ALL, None if None in through.values() else _late(min(ends), view.at)
+
+
+def waiting(view: PipelineView) -> list[tuple[str, float]]:
+    """(table, seconds) of the tables without an hour of all the others, the longest delay first. No table is named
+    while all of them wait, for a late cut.
+    """
+    stands = view.standing
+    if not view.pipeline.completeness.hourly or stands is None or not stands.cut_ts:
+        return []
+    if _late(_seconds(stands.cut_ts), view.at):
+        return []
+    late = [(name, _late(at, view.at)) for name, at in _by_table(stands).items() if at is not None]
+    return sorted(((name, seconds) for name, seconds in late if seconds), key=lambda each: (-each[1], each[0]))
+
+
+def overdue_words(view: PipelineView) -> dict[str, str]:
+    """The reason for the delay of all tables together, in a few words, under ALL."""
+    stands = view.standing
+    if not view.pipeline.completeness.hourly or stands is None or not stands.cut_ts:
+        return {}
+    if _late(_seconds(stands.cut_ts), view.at):
+        return {ALL: "silver itself is behind"}
+    parts = []
+    if names := [name for name, _ in waiting(view)]:
+        more = len(names) - HOUR_NAMED_TABLES_MAX
+        named = ", ".join(names[:HOUR_NAMED_TABLES_MAX]) + (f" and {more:,} more" if more > 0 else "")
+        parts.append(f"{named} wait{'s' * (len(names) == 1)}")
+    if late := [source.source for source in stands.left_behind if _late(_seconds(source.behind_ts or 0), view.at)]:
+        parts.append(f"the cut goes on without {', '.join(late)}")
+    return {ALL: "; ".join(parts)} if parts else {}
+
+
+def _by_table(stands: CaptureStanding) -> dict[str, float | None]:
+    return {table.table: _through(table, stands) for table in stands.tables if table.state is not State.LEFT}
+
+
+def _left_behind(stands: CaptureStanding) -> float:
+    return min((_seconds(source.behind_ts) for source in stands.left_behind if source.behind_ts), default=math.inf)
 
 
 def _through(table: TableStatus, stands: CaptureStanding) -> float | None:

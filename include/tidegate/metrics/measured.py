@@ -15,8 +15,9 @@ from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LeasedWork
 from tidegate.commit_ts import physical_ms
 from tidegate.lake.figures.verified import VerifiedTogether
+from tidegate.limits import HOUR_NAMED_TABLES_MAX
 from tidegate.metrics.catalogue import METRICS
-from tidegate.metrics.hours import overdue
+from tidegate.metrics.hours import overdue, waiting
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
@@ -25,7 +26,6 @@ from tidegate.verify.report import Outcome
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
-    from tidegate.lake.figures.verified import Verified
     from tidegate.metrics.disks import Disk
     from tidegate.pipelines import PipelineView
     from tidegate.snapshot.progress.events import TableProgress
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 def samples(
     view: PipelineView,
     captures: Mapping[str, CaptureStatus] | None = None,
-    disks: Mapping[str, Disk] | None = None,
+    disks: Mapping[str, Disk | None] | None = None,
     *,
     per_table: bool = False,
 ) -> list[Sample]:
@@ -53,6 +53,7 @@ def samples(
         *_of_captures(captures or {}),
         *_of_purges(view.standing, captures or {}),
         *(("tidegate_hour_overdue_seconds", (table,), seconds) for table, seconds in overdue(view)),
+        *_of_waiting(view),
         *_of_disks(disks or {}),
         *(_of_tables(view.standing) if per_table and view.standing is not None else ()),
     ]
@@ -91,7 +92,7 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
         yield from _of_source(source, is_asked=not view.pipeline.sources[source.source].traits.pushes)
     yield from _of_standing(stands)
     yield from _of_snapshots(view.snapshots, len(view.failed_snapshots))
-    yield from _of_verification(stands, view.verified)
+    yield from _of_verification(view, stands)
 
 
 def _of_errors(view: PipelineView) -> Iterator[Figure]:
@@ -136,12 +137,16 @@ def _of_snapshots(snapshots: tuple[TableProgress, ...], failed: int) -> Iterator
     yield "tidegate_snapshot_estimated_rows", (), sum(max(table.estimate, table.rows) for table in snapshots)
 
 
-def _of_verification(stands: CaptureStanding, verified: Mapping[str, Verified]) -> Iterator[Figure]:
-    together = VerifiedTogether.of(stands.alive, verified)
+def _of_verification(view: PipelineView, stands: CaptureStanding) -> Iterator[Figure]:
+    together = VerifiedTogether.of(stands.alive, view.verified)
     for outcome in Outcome:
         yield "tidegate_verified_tables", (str(outcome),), together.outcomes.get(outcome, 0)
     yield "tidegate_unverified_tables", (), together.never
-    yield "tidegate_verified_through_timestamp_seconds", (), _unix(together.through_ts)
+    through = _unix(together.through_ts)
+    yield "tidegate_verified_through_timestamp_seconds", (), through
+    is_unwanted = view.pipeline.verify.each_table_hours == 0
+    since = through if through is not None else stands.first_cut_at
+    yield "tidegate_unverified_since_timestamp_seconds", (), None if is_unwanted else since
 
 
 def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
@@ -155,10 +160,17 @@ def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
         yield "tidegate_capture_status_timestamp_seconds", label, status.written_at
 
 
-def _of_disks(disks: Mapping[str, Disk]) -> Iterator[Figure]:
+def _of_waiting(view: PipelineView) -> Iterator[Figure]:
+    for table, seconds in waiting(view)[:HOUR_NAMED_TABLES_MAX]:
+        yield "tidegate_waiting_table_overdue_seconds", (table,), seconds
+
+
+def _of_disks(disks: Mapping[str, Disk | None]) -> Iterator[Figure]:
+    """disks: None for one without an answer."""
     for name, disk in disks.items():
-        yield "tidegate_disk_bytes", (name,), disk.total
-        yield "tidegate_disk_free_bytes", (name,), disk.free
+        yield "tidegate_disk_up", (name,), disk is not None
+        yield "tidegate_disk_bytes", (name,), disk.total if disk is not None else None
+        yield "tidegate_disk_free_bytes", (name,), disk.free if disk is not None else None
 
 
 def _of_purges(stands: CaptureStanding | None, captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:

@@ -22,7 +22,7 @@ from tidegate.limits import (
     ALERT_TEXT_CHARACTERS_MAX,
 )
 from tidegate.metrics.disks import DISKS
-from tidegate.metrics.hours import ALL
+from tidegate.metrics.hours import ALL, table_shown
 from tidegate.metrics.rules import RULES, LookSays, Severity
 
 _GRAVITY: Final = {severity: number for number, severity in enumerate(Severity)}
@@ -139,19 +139,18 @@ class Notices:
         of.more = len(on) - len(of.names)
         changes = []
         if more:
-            changes.append(self._change(alert, True, more, begun if more == len(begun) else (), said.so))
+            changes.append(self._change(alert, True, more, begun if more == len(begun) else (), said))
         if gone:
-            changes.append(self._change(alert, False, gone, ended, {}))
+            changes.append(self._change(alert, False, gone, ended, LookSays({}, None)))
         return changes
 
-    def _change(
-        self, alert: Alert, began: bool, count: int, names: Sequence[str], words: Mapping[str, str]
-    ) -> AlertChange:
+    def _change(self, alert: Alert, began: bool, count: int, names: Sequence[str], said: LookSays) -> AlertChange:
         rule, shown = RULES[alert], tuple(names[:ALERT_NAMED_TABLES_MAX])
         do = f" {rule.do.format(pipeline=self._pipeline.pipeline)}" if began else ""
-        if rule.tables is None and began and count == 1 and words.get(names[0]):
-            return AlertChange(alert, began, count, shown, f"{words[names[0]]}.{do}")
-        listed = [f"{name} ({words[name]})" if rule.tables and words.get(name) else name for name in shown if name]
+        if rule.tables is None and began and count == 1 and said.so.get(names[0]):
+            return AlertChange(alert, began, count, shown, f"{said.so[names[0]]}.{do}")
+        words = said.so if rule.tables is not None else said.beside
+        listed = [table_shown(name) + (f" ({words[name]})" if words.get(name) else "") for name in shown if name]
         more = [f"{count - len(listed):,} more"] if listed and count > len(listed) else []
         amount = f" ({count:,})" if count > 1 else ""
         head = rule.title + amount + (f": {', '.join([*listed, *more])}" if listed else "")

@@ -10,13 +10,14 @@ A figure without a sample isn't known: an alert of it neither begins nor ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from tidegate.config import Alert
-from tidegate.limits import WORK_BEGINS_SECONDS
+from tidegate.limits import DISK_LOW_BYTES, HOUR_SECONDS, WORK_BEGINS_SECONDS
 from tidegate.metrics.catalogue import METRICS
+from tidegate.metrics.hours import overdue_words, table_shown
 from tidegate.text_layout import age_text, size_text
 from tidegate.verify.report import Outcome
 
@@ -57,7 +58,7 @@ class Sign(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Term:
     """A comparison. labels: of the counting samples. times: the bound is so many of this metric's, of the same
-    labels; only_if: this metric must be 1 for them.
+    labels; only_if: this metric must be 1 for them. bound: its own one; no pipeline file changes it.
     """
 
     metric: str
@@ -66,13 +67,15 @@ class Term:
     labels: Mapping[str, str] | None = None
     times: str = ""
     only_if: str = ""
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
     """terms: any of them makes it so. bound: of all. title: of several at once; words: of one, with {value}, {source},
     {cause}, {disk}, {table}. do: a sentence with {pipeline}. tables: the tables behind the figure, with a word on each.
-    runbook: a page of docs/runbooks. of: the label that names the trouble's place.
+    runbook: a page of docs/runbooks. of: the label that names the trouble's place. beside: a few words more on some
+    places; named_by: the metric with the names of their tables.
     """
 
     severity: Severity
@@ -85,6 +88,8 @@ class AlertRule:
     tables: Callable[[PipelineView], Mapping[str, str]] | None = None
     runbook: str = ""
     of: str = "source"
+    beside: Callable[[PipelineView], Mapping[str, str]] | None = None
+    named_by: str = ""
 
     @property
     def is_of_bytes(self) -> bool:
@@ -184,10 +189,11 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
     ),
     Alert.VERIFICATION_OLD: AlertRule(
         *(Severity.INFO, 3600, 48 * HOUR),
-        (Term("tidegate_verified_through_timestamp_seconds", _ABOVE, Measure.AGE),),
+        (Term("tidegate_unverified_since_timestamp_seconds", _ABOVE, Measure.AGE),),
         "The verification is old",
         "not verified for {value}",
-        "Is {pipeline}__verify paused, and is verify.each_table_hours set? By hand: `tidegate verify {pipeline}`.",
+        "Is {pipeline}__verify paused, and is verify.each_table_hours set? By hand: `tidegate verify {pipeline}`."
+        " `each_table_hours: 0` switches this alert off.",
     ),
     Alert.PURGE_NEAR: AlertRule(
         *(_CRITICAL, 300, 24 * HOUR, (Term("tidegate_source_purge_in_seconds", _BELOW),)),
@@ -230,10 +236,21 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
     ),
     Alert.DISK_LOW: AlertRule(
         *(_CRITICAL, 300, 0.1),
-        (Term("tidegate_disk_free_bytes", _BELOW, times="tidegate_disk_bytes"),),
+        (
+            Term("tidegate_disk_free_bytes", _BELOW, times="tidegate_disk_bytes"),
+            Term("tidegate_disk_free_bytes", _BELOW, bound=DISK_LOW_BYTES),
+        ),
         "Disks are nearly full",
         "the disk of {disk} has {value} left",
         "Make room: a full disk stops what writes to it, and loses nothing.",
+        runbook="disk-full",
+        of="disk",
+    ),
+    Alert.DISK_SILENT: AlertRule(
+        *(_CRITICAL, 120, 0, (Term("tidegate_disk_up", _IS),)),
+        "Disks don't answer",
+        "the disk of {disk} doesn't answer, and nobody knows its room",
+        "Its mount hangs, or is stale: what reads or writes there hangs, too. Mount it again.",
         runbook="disk-full",
         of="disk",
     ),
@@ -241,9 +258,11 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         *(_WARNS, 60, 600, (Term("tidegate_hour_overdue_seconds", _ABOVE),)),
         "Hours are overdue",
         "an hour of {table} is over for {value} and isn't complete",
-        "`tidegate status {pipeline}` names the waiting tables: DAGs don't run for the hour.",
+        "DAGs don't run for the hour. `tidegate status {pipeline}` says of each table what ends its wait.",
         runbook="hour-overdue",
         of="table",
+        beside=overdue_words,
+        named_by="tidegate_waiting_table_overdue_seconds",
     ),
     Alert.CLOCK_SKEW: AlertRule(
         *(Severity.INFO, 600, 2),
@@ -261,11 +280,12 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
 @dataclass(frozen=True, slots=True)
 class LookSays:
     """A look's finding on an alert. so: name -> a word or a sentence. A name: of a source, of a table, ""
-    for the pipeline. known: names with any knowledge in this look; None: all.
+    for the pipeline. known: names with any knowledge in this look; None: all. beside: name -> a few words more.
     """
 
     so: Mapping[str, str]
     known: frozenset[str] | None
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 def says(view: PipelineView, samples: Iterable[Sample]) -> dict[Alert, LookSays]:
@@ -286,6 +306,8 @@ def bound(alert: Alert, pipeline: Pipeline) -> float:
         by_itself = capture.retention_alert_hours * HOUR
     if alert is Alert.CAPTURE_SILENT:  # it may rest as long as a run, and writes no status then
         by_itself = max(by_itself, capture.run_for_seconds + WORK_BEGINS_SECONDS)
+    if alert is Alert.VERIFICATION_OLD:  # each table is due once in so many hours, and waits for its turn
+        by_itself = max(by_itself, ((pipeline.verify.each_table_hours or 0) + 24) * HOUR_SECONDS)
     return pipeline.alerts.bounds.get(alert, by_itself)
 
 
@@ -298,13 +320,15 @@ def _said(alert: Alert, rule: AlertRule, view: PipelineView, figures: _Figures) 
     so: dict[str, str] = {}
     known: set[str] = set()
     limit = bound(alert, view.pipeline)
+    beside = rule.beside(view) if rule.beside is not None else {}
     for term in rule.terms:
         for name, value, is_so in _compared(term, rule.of, limit, view.at, figures):
             known.add(name)
             if is_so:
                 shown = age_text(value) if rule.is_of_time else size_text(value) if rule.is_of_bytes else f"{value:g}"
-                so[name] = rule.words.format(value=shown, **({"source": "", "cause": ""} | {rule.of: name}))
-    return LookSays(so, frozenset(known))
+                said = rule.words.format(value=shown, **({"source": "", "cause": ""} | {rule.of: table_shown(name)}))
+                so[name] = f"{said}: {beside[name]}" if name in beside else said
+    return LookSays(so, frozenset(known), beside)
 
 
 def _compared(term: Term, of: str, limit: float, now: float, figures: _Figures) -> Iterator[tuple[str, float, bool]]:
@@ -319,6 +343,7 @@ def _compared(term: Term, of: str, limit: float, now: float, figures: _Figures) 
         if factor is None or gate is None:
             continue
         value = _formed(term.form, sampled, now)
+        limit = limit if term.bound is None else term.bound
         is_so = {Sign.ABOVE: value > limit * factor, Sign.BELOW: value < limit * factor, Sign.IS: value == limit}
         yield by_name.get(of, ""), value, gate == 1 and is_so[term.sign]
 

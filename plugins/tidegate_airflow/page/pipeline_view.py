@@ -17,7 +17,8 @@ from tidegate.capture.silence import LeasedWork
 from tidegate.capture.standing import UNSEEN_WORDS
 from tidegate.capture.status_file import disk_text, lasts_text
 from tidegate.commit_ts import time_text
-from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LAKE_RATE_SECONDS, PURGE_SOON_SECONDS
+from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, HOUR_NAMED_TABLES_MAX, LAKE_RATE_SECONDS, PURGE_SOON_SECONDS
+from tidegate.metrics.hours import ALL, overdue, overdue_words, table_shown
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, rate_text, size_text
@@ -172,14 +173,40 @@ def _safety(view: PipelineView, stands: CaptureStanding) -> str:
         bad = left is not None and left < PURGE_SOON_SECONDS
         lines.append(f"<span{' class=bad' * bad}>{who}{escape(said)}</span>")
     verified = verification(view)
+    name = escape(stands.pipeline)
     if stands.tables and not view.verified:
-        name = escape(stands.pipeline)
         verified += f": <code>tidegate verify {name}</code>, or unpause <code>{name}__verify</code>"
+    hours = _hours(view)
     return (
         "<section aria-labelledby='safety'><h3 id='safety'>Safety</h3><dl>"
         f"<dt>Lost if capture stays down until tomorrow</dt><dd>{'<br>'.join(lines)}</dd>"
-        f"<dt>Last verification</dt><dd>{verified}</dd></dl></section>"
+        f"<dt>Last verification</dt><dd>{verified}<br>{_when_verified(view)}</dd>"
+        f"{f'<dt>Hours for other DAGs</dt><dd>{hours}</dd>' * bool(hours)}</dl></section>"
     )
+
+
+def _when_verified(view: PipelineView) -> str:
+    hours = view.pipeline.verify.each_table_hours
+    if hours:
+        return f"Each table once in {hours} h, by <code>{escape(view.pipeline.pipeline)}__verify</code>."
+    alert = "" if hours is None else ", and no alert says when it is old"
+    key = "isn't set" if hours is None else "is 0"
+    return f"Only by hand{alert}: <code>verify.each_table_hours</code> {key}."
+
+
+def _hours(view: PipelineView) -> str:
+    """The hours of `completeness`; "" without them, and while nothing is known."""
+    figures = [(name, seconds) for name, seconds in overdue(view) if seconds is not None]
+    late = [(name, seconds) for name, seconds in figures if seconds]
+    if not late:
+        return "every hour that is over is complete" if figures else ""
+    words = overdue_words(view)
+    lines = (
+        f"an hour of {table_shown(name)} is over for {age_text(seconds)} and isn't complete"
+        + (f": {words[name]}" if name in words else "")
+        for name, seconds in sorted(late, key=lambda each: each[0] != ALL)[:HOUR_NAMED_TABLES_MAX]
+    )
+    return "<br>".join(f"<span class='bad'>{escape(line)}</span>" for line in lines)
 
 
 def _history(timeline: Timeline | None, asked: TablesAsked, sources: int) -> str:

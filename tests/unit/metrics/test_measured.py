@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.pipeline_views import CHASING, CUT, NOW, view
+from tests.support.pipeline_views import CHASING, CUT, NOW, table, view
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.commit_ts import physical_ms
 from tidegate.config.completeness import Completeness
+from tidegate.config.verify import Verify
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.disks import Disk
 from tidegate.metrics.measured import samples
+from tidegate.pipelines import PipelineView
 from tidegate.standing.causes import Cause
+from tidegate.tables import State
 
 WHO = {("eu", "capture", "m1"): NOW - 900, ("", "apply", "m2"): NOW}
 
@@ -21,7 +24,10 @@ def test_every_metric_is_measured_with_its_labels() -> None:
     look = view(held=False)
     hourly = look.pipeline.model_copy(update={"completeness": Completeness(hourly=True)})
     room = {"lake": Disk(Path("/lake"), 100, 40)}
-    made = [*samples(view(), {"eu": CHASING}, per_table=True), *samples(replace(look, pipeline=hourly), {}, room)]
+    assert look.standing is not None
+    held = replace(table("shop.a", State.HELD), since="2026-09-21T11:30:00+00:00")
+    waits = replace(look, pipeline=hourly, standing=replace(look.standing, tables=(held, table("shop.b"))))
+    made = [*samples(view(), {"eu": CHASING}, per_table=True), *samples(waits, {}, room)]
     assert {sample.metric for sample in made} == set(METRICS)
     assert {len(sample.labels) - len(METRICS[sample.metric].labels) for sample in made} == {0}
     made = samples(view(), {"eu": CHASING}, room, per_table=True)
@@ -83,3 +89,18 @@ def test_a_lake_that_cant_be_read_is_down_and_no_old_figure_stands_in() -> None:
 
 def test_the_number_of_series_doesnt_follow_the_number_of_tables() -> None:
     assert len(samples(view(20))) == len(samples(view(2_000)))
+
+
+def test_a_pipeline_that_was_never_verified_counts_from_its_first_cut_unless_nobody_wants_to_be_told() -> None:
+    whole = view(held=False)
+    assert whole.standing is not None
+    never = replace(whole, verified={}, standing=replace(whole.standing, first_cut_at=NOW - 9))
+
+    def since(look: PipelineView) -> list[float]:
+        return [each.value for each in samples(look) if each.metric == "tidegate_unverified_since_timestamp_seconds"]
+
+    assert since(never) == [NOW - 9]
+    assert since(replace(never, standing=replace(whole.standing, first_cut_at=None))) == [], "nothing was ever applied"
+    assert since(whole) == [physical_ms(CUT) / 1000]
+    by_hand = whole.pipeline.model_copy(update={"verify": Verify(each_table_hours=0)})
+    assert since(replace(never, pipeline=by_hand)) == since(replace(whole, pipeline=by_hand)) == []

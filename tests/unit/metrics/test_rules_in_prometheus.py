@@ -49,6 +49,7 @@ def series(metric: str, labels: dict[str, str], value: float) -> dict[str, Any]:
 def figures(term: Term, bound: float) -> list[dict[str, Any]]:
     """Series that make the term so."""
     times = 1000.0
+    bound = bound if term.bound is None else term.bound
     value = {Sign.ABOVE: bound + 1, Sign.BELOW: bound / 2 * (times if term.times else 1), Sign.IS: bound}[term.sign]
     if term.form is Measure.AGE:
         value = 1.0

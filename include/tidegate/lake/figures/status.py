@@ -136,6 +136,13 @@ def cut_ts(lake: LakeFiles) -> int:
     return int(max([0, *(bounds[1] for _, bounds in bounded if bounds is not None), *rows["cut_ts"].to_pylist()]))
 
 
+def first_cut_at(lake: LakeFiles) -> float | None:
+    """When the first cut was published, Unix time, though its row has left the lake since; None before it."""
+    state = control.load(lake, tables.CUTS)
+    made_ms = state.metadata.get("createdTime") if state is not None else None
+    return made_ms / 1000 if made_ms else None
+
+
 def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> list[TableStatus]:
     """Every table of a cut or a state, by name. lacks_snapshots: as Pipeline says it."""
     newest = cut_ts(lake)
