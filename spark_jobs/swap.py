@@ -4,8 +4,8 @@ In:  a pipeline, its lake, a rebuilt table that says it is whole (lake/rebuild/s
 Out: the live table with the rebuilt one's rows, by one commit; a row of control/cuts that names its version; where the
      rebuilt table is older than the cut, it catches up from bronze. The rebuilt table is gone.
 
-Killed before the commit, nothing has happened but files that VACUUM takes. Killed after it, the
-next apply asks silver and finds it older than published: the same standing as is recorded here.
+A table that is to catch up is said to before the commit. Killed before the commit, nothing else has happened but files
+that VACUUM takes. Killed after it, the next apply asks silver, too, and finds it older than published.
 One that is held stays held, until this is run again. Run again it does what is left.
 """
 
@@ -88,12 +88,14 @@ class Swap:
             self._check_catches_up(app, at_ts)
         names = self._source_columns(app)
         log = self.lake.log(self.silver)
+        if is_behind:
+            self._record_below(app, log.state(), rebuilt, at_ts, names)
         failpoint("swap_before_commit")
         app.check_claim()
         make_as(log, rebuilt)
         live = log.update(lambda read: swapped(read, rebuilt, app_id, names))
         failpoint("swap_after_commit")
-        self._record(app, live, at_ts, is_behind=is_behind)
+        self._record(app, live, at_ts)
         failpoint("swap_before_end")
         self.lake.delete_folder(self.to)
         after = app.states.get(self.table)
@@ -148,17 +150,26 @@ class Swap:
         known = chain.from_iterable(versions.values())
         return {silver_column(column.name) for version in known for column in version.columns}
 
-    def _record(self, app: Application, live: TableState, at_ts: int, *, is_behind: bool) -> None:
+    def _record_below(
+        self, app: Application, live: TableState, rebuilt: TableState, at_ts: int, names: set[str]
+    ) -> None:
+        """It catches up: before the commit, lest an hour counts as complete while silver lacks a part of it. Killed
+        right after this, it catches up on changes that silver has already.
+        """
+        if live.created:
+            swapped(live, rebuilt, tables.app_id(self.pipeline, self.table), names)  # what it refuses changes nothing
+        standing = app.states.get(self.table)
+        if standing is None or standing.state is not State.HELD:
+            note(app, self.table, SilverOlder(at_ts, f"{self.table}: it was rebuilt from bronze up to {at_ts}"))
+            app.record_states({})
+
+    def _record(self, app: Application, live: TableState, at_ts: int) -> None:
         """Where it stands now; then the cut names its version."""
         standing = app.states.get(self.table)
-        reason = f"{self.table}: it was rebuilt from bronze up to {at_ts}"
         app.positions.forget_applied(self.table)
-        if standing is not None and standing.state is State.HELD:
-            if _ends(standing, at_ts):
-                note(app, self.table, Emptied(at_ts))
-        elif is_behind:
-            note(app, self.table, SilverOlder(at_ts, reason))
-        app.record_states({})
+        if standing is not None and standing.state is State.HELD and _ends(standing, at_ts):
+            note(app, self.table, Emptied(at_ts))
+            app.record_states({})
         after = app.states.get(self.table)
         app_id = tables.app_id(self.pipeline, self.table)
         row = {
