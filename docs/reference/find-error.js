@@ -10,6 +10,7 @@
     {"kind": "ConfigError", "after": "stop", "what": "a pipeline file is a mapping", "remedy": "start it with 'pipeline: <name>'"},
     {"kind": "ConfigError", "after": "stop", "what": "a run may not set …", "remedy": "write settings into the pipeline file; a run's own are …"},
     {"kind": "ConfigError", "after": "stop", "what": "can't read the pipeline file: …", "remedy": "give a file under include/pipelines"},
+    {"kind": "ConfigError", "after": "stop", "what": "completeness.include matches … tables, and … may have hours", "remedy": "write narrower patterns: DAGs of … wait for few of them"},
     {"kind": "ConfigError", "after": "stop", "what": "connection … is not defined", "remedy": "add it under Admin > Connections, or set …"},
     {"kind": "ConfigError", "after": "stop", "what": "hosts of the extra names … twice", "remedy": "name each host once"},
     {"kind": "ConfigError", "after": "stop", "what": "its address has a space or a line break", "remedy": "write it without them"},

@@ -87,6 +87,7 @@ def hours_asset(pipeline: Pipeline) -> Asset:
         pipeline.lake.conn_id,
         pipeline.lake.storage_options,
         tables=part.tables,
+        include=part.include,
         verified=part.verified,
     )
     return Asset(

@@ -16,17 +16,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, ErrorType
 
 from tidegate import pipelines
+from tidegate.errors import ConfigError
 from tidegate.lake.figures.complete_hours import ALL_TABLES, hour_of, partition_key
-from tidegate.limits import COMPLETE_EVENTS_MAX, COMPLETE_HOURS_MAX
+from tidegate.limits import COMPLETE_EVENTS_MAX, COMPLETE_HOURS_MAX, COMPLETE_TABLES_MAX
 from tidegate_airflow.assets import added_hours_asset, complete_asset, verified_asset
 from tidegate_airflow.connections import lake_connection
 
 if TYPE_CHECKING:
-    from airflow.sdk import Asset, Context
+    from airflow.sdk import Context
     from airflow.sdk.execution_time.comms import AssetEventResult
 
     from tidegate.config import Pipeline
@@ -43,42 +44,69 @@ class CompleteOperator(BaseOperator):
         self.pipeline_file = pipeline_file
 
     def execute(self, context: Context) -> None:
-        """Raises LakeUnavailable, LakeRefused; AirflowSkipException when there is nothing to add."""
+        """Raises LakeUnavailable, LakeRefused, ConfigError; AirflowSkipException when there is nothing to add."""
         from tidegate.lake.figures.complete_hours import read_complete_hours, read_verified_hours
 
         pipeline = pipelines.load(Path(self.pipeline_file))
         lake = pipelines.open_lake(pipeline, lake_connection)
-        named = pipeline.completeness.tables
-        hours = {complete_asset(pipeline, name): hour for name, hour in read_complete_hours(lake, named).items()}
-        if pipeline.completeness.verified:
-            hours |= {verified_asset(pipeline, name): hour for name, hour in read_verified_hours(lake, named).items()}
-        self._name_those_without(hours)
+        part, owned = pipeline.completeness, {asset.name: asset for asset in assets_of(pipeline)}
+        complete = read_complete_hours(lake, part.tables, part.include)
+        self._check_count(pipeline, len(complete) - 1 - len(part.tables))
+        hours = {complete_asset(pipeline, name).name: hour for name, hour in complete.items()}
+        if part.verified:
+            verified = read_verified_hours(lake, part.tables, part.include)
+            hours |= {verified_asset(pipeline, name).name: hour for name, hour in verified.items()}
+        self._name_those_without({name: hour for name, hour in hours.items() if name in owned})
         record = added_hours_asset(pipeline)
         added = _added(context["inlet_events"][record].ascending(False).limit(COMPLETE_EVENTS_MAX))
-        missing = {asset: missing_hours(hour, added.get(asset.name)) for asset, hour in hours.items()}
-        missing = {asset: further for asset, further in missing.items() if further}
+        missing = {name: missing_hours(hour, added.get(name)) for name, hour in hours.items()}
+        events: Any = context["outlet_events"]
+        missing = {
+            name: further for name, further in missing.items() if further and (name in owned or _is_known(events, name))
+        }
         if not missing:
             raise AirflowSkipException("no further hour is complete")
-        for asset, further in missing.items():
+        outlets: dict[str, Any] = {name: owned.get(name) or Asset.ref(name=name) for name in missing}
+        for name, further in missing.items():
             keys = [partition_key(hour) for hour in further]
-            context["outlet_events"][asset].add_partitions(keys)
-            self.log.info("%s: %s", asset.name, keys[0] if len(keys) == 1 else f"{keys[0]} to {keys[-1]}")
-        newest = added | {asset.name: further.stop for asset, further in missing.items()}
+            events[outlets[name]].add_partitions(keys)
+            self.log.info("%s: %s", name, keys[0] if len(keys) == 1 else f"{keys[0]} to {keys[-1]}")
+        newest = added | {name: further.stop for name, further in missing.items()}
         named_hours: dict[str, Any] = {name: partition_key(hour - 1) for name, hour in newest.items()}
-        context["outlet_events"][record].extra = {ADDED: named_hours}
+        events[record].extra = {ADDED: named_hours}
         # Of an outlet without a partition Airflow would make an event, too.
-        self.outlets = [*missing, record]
+        self.outlets = [*outlets.values(), record]
 
-    def _name_those_without(self, hours: Mapping[Asset, int]) -> None:
+    def _check_count(self, pipeline: Pipeline, matched: int) -> None:
+        """Airflow is asked for each asset by its name."""
+        if matched > COMPLETE_TABLES_MAX:
+            raise ConfigError(
+                f"completeness.include matches {matched:,} tables, and {COMPLETE_TABLES_MAX:,} may have hours",
+                where=self.pipeline_file,
+                remedy=f"write narrower patterns: DAGs of {pipeline.pipeline} wait for few of them",
+            )
+
+    def _name_those_without(self, hours: Mapping[str, int]) -> None:
         """A name may be misspelled; a table may have had no change yet, wait, or lack rows."""
-        without = sorted(asset.name for asset, hour in hours.items() if not hour)
+        without = sorted(name for name, hour in hours.items() if not hour)
         if without:
             what = "no further hour of %s: the table, or its source, waits; or it lacks rows, or isn't in silver"
             self.log.warning(what, ", ".join(without))
 
 
+def _is_known(events: Any, name: str) -> bool:
+    """Whether a DAG names an asset: of others Airflow keeps no events. Raises AirflowRuntimeError."""
+    try:
+        events.for_asset(name=name)
+    except AirflowRuntimeError as error:
+        if error.error.error is not ErrorType.ASSET_NOT_FOUND:
+            raise
+        return False
+    return True
+
+
 def assets_of(pipeline: Pipeline) -> list[Asset]:
-    """All that the task may add to."""
+    """All that the pipeline file names; the task also adds to those that DAGs name, of completeness.include."""
     part = pipeline.completeness
     complete = [complete_asset(pipeline, name) for name in (ALL_TABLES, *part.tables)]
     verified = [verified_asset(pipeline, name) for name in part.tables] if part.verified else []

@@ -15,7 +15,7 @@ from tidegate_airflow.lake_trigger import LakeTrigger
 
 
 class HoursTrigger(LakeTrigger):
-    """tables, verified: as in the section `completeness` of the pipeline file."""
+    """tables, include, verified: as in the section `completeness` of the pipeline file."""
 
     kept_key = "hours"
 
@@ -26,11 +26,12 @@ class HoursTrigger(LakeTrigger):
         options: dict[str, str] | None = None,
         *,
         tables: Sequence[str] = (),
+        include: Sequence[str] = (),
         verified: bool = False,
         poll_seconds: float = 5.0,
     ) -> None:
         super().__init__(lake, conn_id, options, poll_seconds=poll_seconds)
-        self.tables = list(tables)
+        self.tables, self.include = list(tables), list(include)
         self.verified = verified
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -42,6 +43,7 @@ class HoursTrigger(LakeTrigger):
                 "conn_id": self.conn_id,
                 "options": self.options,
                 "tables": self.tables,
+                "include": self.include,
                 "verified": self.verified,
                 "poll_seconds": self.poll_seconds,
             },
@@ -49,4 +51,4 @@ class HoursTrigger(LakeTrigger):
 
     def follow(self, kept: Any) -> NewHours:
         """The hours that it wasn't fired for."""
-        return NewHours(self.tables, verified=self.verified, kept=kept)
+        return NewHours(self.tables, include=self.include, verified=self.verified, kept=kept)

@@ -38,9 +38,23 @@ pipeline: shop
 lake: {{path: {lake}}}
 sources: {{db: {{conn_id: db, flavour: mysql}}}}
 tables: {{include: ["shop.*"]}}
-completeness: {{hourly: true, tables: [shop.orders, shop.items, shop.customers], each_minute: true}}
+completeness: {{hourly: true, tables: [shop.orders, shop.items, shop.customers], include: ["shop.pay.*"],
+  each_minute: true}}
+"""
+# What a user writes for a table of completeness.include: the asset is there because this DAG names it.
+BY_PATTERN = """
+from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, task
+
+with DAG("payments", schedule=PartitionedAssetTimetable(assets=Asset("shop__complete__shop.payments"))):
+
+    @task
+    def count():
+        print("all payments of the hour are there")
+
+    count()
 """
 ORDERS, ITEMS, CUSTOMERS = "shop.orders", "shop.items", "shop.customers"
+PAYMENTS, PAYERS = "shop.payments", "shop.payers"
 PATIENCE_SECONDS = 400
 NOW = int(time.time()) // HOUR_SECONDS
 
@@ -61,7 +75,7 @@ class Hours:
         rows = [
             {"cut_ts": cut_ts, "table": name, "delta_version": 1, "state": "active", "published_at": now}
             | {"applied_ts": cut_ts if name not in (held or {}) else compose((NOW + held[name]) * HOUR_SECONDS * 1000)}
-            for name in ("", ORDERS, ITEMS, CUSTOMERS)
+            for name in ("", ORDERS, ITEMS, CUSTOMERS, PAYMENTS, PAYERS)
         ]
         control.append(self.lake, tables.CUTS, rows)
 
@@ -85,9 +99,9 @@ class Hours:
         keys = {partition_key(NOW + number): number for number in range(-50, 50)}
         return sorted(keys[event["partition_key"]] for event in self.events(asset))
 
-    def runs(self) -> list[str]:
-        """The partitions of the waiting DAG's runs."""
-        return sorted(run["partition_key"] for run in self.airflow.get("/dags/hourly_revenue/dagRuns")["dag_runs"])
+    def runs(self, dag: str = "hourly_revenue") -> list[str]:
+        """The partitions of a waiting DAG's runs."""
+        return sorted(run["partition_key"] for run in self.airflow.get(f"/dags/{dag}/dagRuns")["dag_runs"])
 
     def late(self) -> str:
         """The state in which a run of the DAG by the clock ends."""
@@ -114,6 +128,7 @@ def hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hours]:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/completeness.md").read_text(), re.DOTALL)
     for name, example in zip(("revenue", "late"), examples, strict=True):
         (dags / f"{name}.py").write_text(example)
+    (dags / "payments.py").write_text(BY_PATTERN)
     airflow = AirflowInstance(tmp_path / "airflow", pipelines, {"db": "mysql://u:p@127.0.0.1:1"})
     airflow._environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(dags)
     with airflow:
@@ -123,6 +138,7 @@ def hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hours]:
 def test_each_complete_hour_is_added_once_and_starts_what_waits_for_it(hours: Hours) -> None:
     hours.cut(-3)
     hours.airflow.unpause("hourly_revenue")
+    hours.airflow.unpause("payments")
     hours.airflow.unpause("shop__complete")
     hours.wait("shop__complete__shop.orders", [-4])
     # While one table is held, the other goes on, and all together wait.
@@ -143,6 +159,11 @@ def test_each_complete_hour_is_added_once_and_starts_what_waits_for_it(hours: Ho
     hours.wait("shop__complete__shop.orders", [-4, -3, -2, -1])
     wanted = [partition_key(NOW + number) for number in (-4, -3, -2, -1)]
     hours.airflow.wait_for(lambda: hours.runs() == wanted, PATIENCE_SECONDS, "a run for each hour of all three")
+    hours.airflow.wait_for(
+        lambda: hours.runs("payments") == wanted, PATIENCE_SECONDS, "a run for each hour of a table by pattern"
+    )
+    named = [asset["name"] for asset in hours.airflow.get("/assets?name_pattern=shop__complete__&limit=50")["assets"]]
+    assert f"shop__complete__{PAYERS}" not in named, "no DAG waits for it"
     assert hours.late() == "success", hours.airflow.task_log("shop_is_late")
 
 

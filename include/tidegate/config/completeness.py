@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tidegate import limits
 from tidegate.config.section import Section
+from tidegate.config.table_patterns import compile_pattern
 
 
 class Completeness(Section):
@@ -27,6 +28,11 @@ class Completeness(Section):
         max_length=limits.COMPLETE_TABLES_MAX,
         description="Tables of silver (database.table, no patterns) that have an asset <name>__complete__<table> of"
         " their own, besides the one of all tables",
+    )
+    include: tuple[str, ...] = Field(
+        (),
+        description="Patterns as in tables.include, of tables of silver. Each matching table has an asset, too, as soon as"
+        " a DAG names it: Asset('<name>__complete__<table>')",
     )
     verified: bool = Field(
         False,
@@ -51,10 +57,17 @@ class Completeness(Section):
             raise ValueError("a table stands here twice")
         return names
 
+    @field_validator("include")
+    @classmethod
+    def _are_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            compile_pattern(pattern)
+        return patterns
+
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
-        if (self.tables or self.verified) and not self.hourly:
-            raise ValueError("tables and verified have an effect with hourly: true alone")
-        if self.verified and not self.tables:
+        if (self.tables or self.include or self.verified) and not self.hourly:
+            raise ValueError("tables, include and verified have an effect with hourly: true alone")
+        if self.verified and not (self.tables or self.include):
             raise ValueError("verified is of the tables that are named: name some")
         return self

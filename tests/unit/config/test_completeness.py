@@ -46,3 +46,18 @@ def test_verified_hours_need_verifications() -> None:
     with pytest.raises(ConfigError, match=r"needs verify\.each_table_hours"):
         parse(text, where="p")
     assert parse(f"{text}verify: {{each_table_hours: 24}}\n", where="p").completeness.verified
+
+
+@pytest.mark.parametrize("pattern", ["'shop.*'", "'shop.pay.*'", "'.*_eu.orders'"])
+def test_tables_may_be_given_by_patterns(pattern: str) -> None:
+    assert parse(f"{TEXT}completeness: {{hourly: true, include: [{pattern}]}}\n", where="p").completeness.include
+
+
+@pytest.mark.parametrize(("part", "words"), [
+    ("hourly: true, include: [shop]", "must be database.table"),
+    ("hourly: true, include: ['shop.(']", "is not a regular expression"),
+    ("include: ['shop.*']", "have an effect with hourly"),
+])  # fmt: skip
+def test_a_pattern_without_effect_is_refused(part: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse(f"{TEXT}completeness: {{{part}}}\n", where="p")

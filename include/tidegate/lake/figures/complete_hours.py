@@ -16,7 +16,7 @@ be ahead.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,14 +68,15 @@ def _through(table: TableStatus, cut_ts: int) -> int:
     return cut_ts if table.state in (State.ACTIVE, State.DROPPED) else 0
 
 
-def read_complete_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
-    """As complete_hours, of a lake. Raises LakeUnavailable, LakeRefused."""
+def read_complete_hours(lake: LakeFiles, wanted: Sequence[str], include: Sequence[str] = ()) -> dict[str, int]:
+    """As complete_hours, of a lake. include: patterns of further wanted tables. Raises LakeUnavailable, LakeRefused."""
     from tidegate.lake.figures import status
     from tidegate.lake.standing import followed
 
     # The cut first: a table that is held meanwhile is then held at or above it, and a source left behind there, too.
     cut_ts = status.cut_ts(lake)
-    hours = complete_hours(status.table_statuses(lake), wanted, cut_ts)
+    tables = status.table_statuses(lake)
+    hours = complete_hours(tables, [*wanted, *matching(include, (table.table for table in tables))], cut_ts)
     known = followed.load(lake)
     if known.behind:
         may_grow = known.selection.tables.is_target if known.selection is not None else lambda _: True
@@ -83,11 +84,20 @@ def read_complete_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int
     return {name: min(hour, this_hour()) for name, hour in hours.items()}
 
 
-def read_verified_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
-    """The verified hours of each wanted table; 0 of one never verified, or differing."""
+def matching(include: Sequence[str], names: Iterable[str]) -> list[str]:
+    """Those of some tables of silver that a pattern of `completeness.include` is of."""
+    from tidegate.config import matches
+    from tidegate.table_names import splits
+
+    return [name for name in names if include and any(matches(include, *pair) for pair in splits(name))]
+
+
+def read_verified_hours(lake: LakeFiles, wanted: Sequence[str], include: Sequence[str] = ()) -> dict[str, int]:
+    """The verified hours of each wanted table; 0 of one never verified, or differing. include: as above."""
     from tidegate.lake.figures.verified import verified
 
     known = verified(lake)
+    wanted = [*wanted, *matching(include, known)]
     equal = {name: known[name].through_ts for name in wanted if name in known and known[name].outcome == "equal"}
     return {name: min(hours_before(equal.get(name, 0)), this_hour()) for name in wanted}
 
@@ -98,14 +108,21 @@ def this_hour() -> int:
 
 
 class NewHours:
-    """Whether a table, or all, have come to a further complete hour. tables, verified: as in the
+    """Whether a table, or all, have come to a further complete hour. tables, include, verified: as in the
     pipeline file.
 
     kept: the hours at the last look.
     """
 
-    def __init__(self, tables: Sequence[str], *, verified: bool, kept: Mapping[str, int] | None = None) -> None:
-        self._tables, self._verified = tuple(tables), verified
+    def __init__(
+        self,
+        tables: Sequence[str],
+        *,
+        verified: bool,
+        include: Sequence[str] = (),
+        kept: Mapping[str, int] | None = None,
+    ) -> None:
+        self._tables, self._include, self._verified = tuple(tables), tuple(include), verified
         self._hours: dict[str, int] = dict(kept or {})
         self._lake: LakeFiles | None = None
         self._cuts: LogTail | None = None
@@ -142,9 +159,9 @@ class NewHours:
         assert self._lake is not None
         if not self._may_have_changed():
             return None
-        hours = read_complete_hours(self._lake, self._tables)
+        hours = read_complete_hours(self._lake, self._tables, self._include)
         if self._verified:
-            checked = read_verified_hours(self._lake, self._tables)
+            checked = read_verified_hours(self._lake, self._tables, self._include)
             hours |= {f"verified {name}": hour for name, hour in checked.items()}
         is_news = any(hour > self._hours.get(name, 0) for name, hour in hours.items())
         # What waits is forgotten: it may have begun to before the run that was to add its hours looked.

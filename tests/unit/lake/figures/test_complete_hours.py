@@ -290,6 +290,18 @@ def test_verified_hours_are_those_of_tables_that_are_equal(lake: Lake) -> None:
     assert (fired["hours"]["verified s.a"], fired["hours"]["verified s.b"]) == (EIGHT, 0)
 
 
+def test_patterns_take_in_tables_as_they_come_to_silver(lake: Lake) -> None:
+    lake.cut(at(EIGHT), "s.pay_a", "s.other", "s.dotted.pay")
+    watched = NewHours(["s.other"], verified=False, include=["s.pay.*", r"s\.dotted.pay"])
+    watched.open(lake.files.root, {})
+    names = ["s.pay_a", "s.other", "s.dotted.pay"]
+    assert watched.look() == {"hours": dict.fromkeys([*names, ALL_TABLES], EIGHT)}
+    lake.cut(at(EIGHT + 1), "s.pay_b", "s.more")
+    assert watched.look() == {"hours": dict.fromkeys([*names, "s.pay_b", ALL_TABLES], EIGHT + 1)}
+    lake.verdict("pay_a", "equal", at(EIGHT))
+    assert read_verified_hours(lake.files, [], ["s.*"]) == {"s.pay_a": EIGHT}
+
+
 @pytest.mark.parametrize("names", [["orders"], ["shop.*"], ["shop."], ["shop.a", "shop.a"]])
 def test_tables_are_named_one_by_one(names: list[str]) -> None:
     with pytest.raises(ValueError, match=r"no table of silver|twice"):
