@@ -153,7 +153,7 @@ def _current(
 ) -> _Current:
     """Look them up by the keys of the counting changes."""
     layout, path = phase.layout, tables.silver_path(work.entry.database, work.entry.table)
-    none = _Current([], layout.stored.empty_table(), np.zeros(0, np.int64), {})
+    none = _Current([], layout.schema.empty_table(), np.zeros(0, np.int64), {})
     first = np.flatnonzero(spans.first)
     if not len(first):
         return none

@@ -12,6 +12,7 @@ from tests.support.past import Past
 from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tidegate import tables
+from tidegate.delta.log import Change
 from tidegate.local.server import Server
 from tidegate.upsert.few_rows import SMALL_FILE_BYTES
 
@@ -51,3 +52,31 @@ def test_small_windows_put_versions_into_files_with_those_of_small_files(
     assert len(small) < WINDOWS // 2, f"{len(files)} files; apart there were two for each of {WINDOWS} windows"
     mixed = [file.size for file in files if file.nulls(tables.VALID_TO) not in (0, file.rows)]
     assert all(size <= 2 * SMALL_FILE_BYTES for size in mixed), "a packed file has ended versions, or current ones"
+
+
+def test_history_in_partitions(mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path) -> None:
+    """Their owner's: silver's files lie by a column. Windows of new rows alone are among them, and moves to and fro."""
+    database, rng = fresh_database(mariadb), random.Random(seed())
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", history: ['{database}.*']")
+    road.capture()
+    past = Past(mariadb, database, ["t"])
+    past.begin()
+    past.done("CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(20), n INT)")
+    road.capture()
+    road.apply()
+    silver = road.lake.log(tables.silver_path(database, "t"))
+    state = silver.state()
+    silver.commit(state, Change([{"metaData": {**state.metadata, "partitionColumns": ["region"]}}], "PARTITION"))
+    for number in range(WINDOWS // 2):
+        past.done(f"INSERT INTO t SELECT seq + {10 * number}, ELT(1 + seq % 3, 'a', 'b', NULL), 0 FROM seq_1_to_10")
+        for _ in range(rng.randrange(4) if number % 2 else 0):
+            key = rng.randrange(10 * number)
+            past.done(f"UPDATE t SET n = n + 1, region = 'c' WHERE id BETWEEN {key} AND {key + rng.randrange(8)}")
+            past.done(f"DELETE FROM t WHERE id = {key}")
+        road.capture()
+        app = road.apply()
+        assert not [state.reason for state in app.states.values() if state.state == "held"]
+    past.check(road)
+    state = silver.state()
+    assert state.partition_columns == ("region",)
+    assert {file.partition_values["region"] for file in state.files} >= {"a", "b", None}

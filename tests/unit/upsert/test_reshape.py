@@ -31,6 +31,7 @@ from tidegate.upsert.actions import rows_of, with_vector
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.files import data_file
 from tidegate.upsert.files.file_layout import FileLayout
+from tidegate.upsert.files.rewrite import live_rows, rows_at
 from tidegate.upsert.files.statistics import Seen, statistics
 from tidegate.upsert.reshape import Reshape, Reshaping, value_of
 from tidegate.upsert.row_hash import row_hashes
@@ -208,6 +209,20 @@ def test_partitions_keep_their_values_and_their_folders(tmp_path: Path) -> None:
     wider = shape(("id", "bigint"), ("area", "string"), ("n", "int"))
     turn = Reshaping(Reshape(lambda r: reshaped(r, wider), ("id",), renamed={"area": "region"}), made.state())
     assert turn.why_not() == "a partition column changes"
+
+
+def test_a_column_of_the_path_may_lie_in_the_file_too(tmp_path: Path) -> None:
+    """Delta's writer in Spark puts it there since 4.4."""
+    made = Made(tmp_path, shape(("id", "bigint"), ("region", "string")), partitions=["region"])
+    made.write({"id": [1, 2, 3], "region": ["b", "b", "b"], STAMP: [5, 5, 5]})
+    (file,) = made.state().files
+    rows = made.parquet(file).read()
+    pq.write_table(rows.append_column("region", pa.array(["b"] * 3)), made.lake.uri(f"{PATH}/{unquote(file.path)}"))
+    layout = FileLayout.of(made.state(), ("id",))
+    (live,) = live_rows(made.lake, PATH, file, layout)
+    (chosen,) = rows_at(made.lake, PATH, file, layout, np.array([0, 2]))
+    assert live.to_pylist() == [{"id": at, "region": "b", STAMP: 5} for at in (1, 2, 3)]
+    assert chosen.to_pylist() == [{"id": at, "region": "b", STAMP: 5} for at in (1, 3)]
 
 
 @pytest.mark.parametrize("partitions", [(), (tables.SHARD_TABLE,)])

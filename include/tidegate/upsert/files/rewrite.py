@@ -111,7 +111,7 @@ def live_rows(
         if len(dead) and dead[-1] >= parquet.metadata.num_rows:
             raise SilverDamaged(f"a deletion vector names row {dead[-1]}", where=where, remedy=DAMAGED)
         at = 0
-        for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
+        for piece in _pieces(parquet, _stored(parquet, file, layout)):
             first, last = np.searchsorted(dead, [at, at + piece.num_rows])
             rows = without(piece, dead[first:last] - at)
             at += piece.num_rows
@@ -125,11 +125,17 @@ def rows_at(
     """A file's rows at these ascending positions in the layout, in their order; of a piece of the file at a time."""
     with opened(lake, f"{table_path}/{file.local_path}") as parquet:
         at = 0
-        for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
+        for piece in _pieces(parquet, _stored(parquet, file, layout)):
             first, last = np.searchsorted(positions, [at, at + piece.num_rows])
             if first < last:
                 yield layout.fit(_whole(piece.take(pa.array(positions[first:last] - at)), file, layout))
             at += piece.num_rows
+
+
+def _stored(parquet: pq.ParquetFile, file: LiveFile, layout: FileLayout) -> list[str]:
+    """The layout's columns that are read from a file. Newer Spark writes those of the path into it, too."""
+    wanted = set(layout.schema.names) - file.partition_values.keys()
+    return [name for name in parquet.schema_arrow.names if name in wanted]
 
 
 def _unpacked_bytes(parquet: pq.ParquetFile, layout: FileLayout) -> int:
