@@ -27,7 +27,6 @@ from tidegate.limits import (
     CAPTURE_REFUSED_SECONDS,
     HOUR_PROVEN_SECONDS,
     HOUR_SECONDS,
-    PROOF_HEARTBEATS_MAX,
     PROOF_START_SECONDS,
     PUMP_REFUSED_AGAIN_SECONDS,
     REPORT_SECONDS,
@@ -94,7 +93,7 @@ class CaptureSensor(BaseSensorOperator):
         pipeline = self._pipeline(context)
         self.log.info("source %s: %s", self.source, event["reason"])
         if event["reason"] == WAITED:
-            proof_seconds = pipeline.capture.heartbeat_seconds * PROOF_HEARTBEATS_MAX
+            proof_seconds = pipeline.capture.proof_seconds
             self._capture(pipeline, proof_seconds + PROOF_START_SECONDS, proof_seconds)
             self._make_lineage(pipeline, None)  # a part of the run alone is known
         else:

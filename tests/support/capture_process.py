@@ -35,13 +35,13 @@ class CaptureProcess:
         self._file.write_text(pipeline_text(server, folder / "lake", dump=dump, **SETTINGS))
         self._login = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
 
-    def run(self, failpoint: str | None = None) -> int | None:
-        """Until it is killed at the point, or, without one, quiet; its return code."""
+    def run(self, failpoint: str | None = None, *, idle: str = "1") -> int | None:
+        """Until it is killed at the point, or, without one, quiet for so many seconds; its return code."""
         folder = self._folder
         arguments = ["capture", str(self._file), "--run-for", "300", "--state-dir", str(folder / "state")]
-        arguments += [] if failpoint else ["--idle", "1"]
+        arguments += [] if failpoint else ["--idle", idle]
         environment = {"AIRFLOW_CONN_ONE": self._login} | ({"TIDEGATE_FAILPOINT": failpoint} if failpoint else {})
         return self._nursery.start(arguments, environment, folder / "capture.log").wait(600)
 
-    def runs_until_quiet(self) -> None:
-        assert self.run() == 0, (self._folder / "capture.log").read_text()[-2000:]
+    def runs_until_quiet(self, idle: str = "1") -> None:
+        assert self.run(idle=idle) == 0, (self._folder / "capture.log").read_text()[-2000:]

@@ -76,6 +76,7 @@ class FileReader:
     """in_transaction is never so: only whole lines are read."""
 
     in_transaction = False
+    sends_on = False
 
     def __init__(self, source: FileSource) -> None:
         self.source = source

@@ -154,7 +154,8 @@ class _Loop:
     def _recover(self, reader: SourceReader) -> None:
         """Find where bronze and the value log end; or record a baseline. Raises PositionLost, Fenced."""
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
-        self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
+        form, owner = settings.compression, run.pipeline.pipeline
+        self.bronze = Bronze(run.lake, name, owner=owner, compression=form, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
         folder = settled_folder(
             run.pipeline, name, run.state_dir, lambda segment: is_landed(segment, self.bronze.segment(segment.seq))
@@ -286,6 +287,7 @@ class _Loop:
             if self.land_at is not None and time.monotonic() >= self.land_at:
                 self._land_what_is_due(came, reader)
             proof = reader.heartbeat()
+            self.news_at = time.monotonic() if reader.sends_on else self.news_at
             if proof is not None:
                 self._keep([proof], reader)
                 self._land()
@@ -380,20 +382,18 @@ class _Loop:
         resolved_ms = physical_ms(reader.resolved_ts)
         retention = reader.retention()
         status = self.status_file.write(self.lander, self.checkpoint.seq, self.bytes, retention)
-        if self.on_progress is None:
-            self.reported_at, self.reported_bytes = now, self.bytes
-            return
-        self.on_progress(
-            CaptureProgress(
-                segments=self.segments,
-                bytes=self.bytes,
-                bytes_per_second=(self.bytes - self.reported_bytes) / (now - self.reported_at),
-                last_seq=self.checkpoint.seq,
-                landed_seq=self.lander.committed_seq,
-                queued_bytes=self.lander.queued_bytes,
-                status=status,
-                lag_seconds=max(0.0, (reader.source_ms - resolved_ms) / 1000) if resolved_ms else 0.0,
-                position=self.checkpoint.end,
+        if self.on_progress is not None:
+            self.on_progress(
+                CaptureProgress(
+                    segments=self.segments,
+                    bytes=self.bytes,
+                    bytes_per_second=(self.bytes - self.reported_bytes) / (now - self.reported_at),
+                    last_seq=self.checkpoint.seq,
+                    landed_seq=self.lander.committed_seq,
+                    queued_bytes=self.lander.queued_bytes,
+                    status=status,
+                    lag_seconds=max(0.0, (reader.source_ms - resolved_ms) / 1000) if resolved_ms else 0.0,
+                    position=self.checkpoint.end,
+                )
             )
-        )
         self.reported_at, self.reported_bytes = now, self.bytes

@@ -119,6 +119,11 @@ class SourceReader(Protocol):
         ...
 
     @property
+    def sends_on(self) -> bool:
+        """Whether the source has shown, since heartbeat() was last called before, that more is to come from its log."""
+        ...
+
+    @property
     def source_ms(self) -> float:
         """The expected time of the source's clock, Unix milliseconds."""
         ...

@@ -80,6 +80,7 @@ class ChangefeedReader:
     """One run's knowledge of a path; see SourceReader."""
 
     in_transaction = False
+    sends_on = False
     waiting_bytes = 0
     reply_due = False
 

@@ -29,7 +29,13 @@ def capture(
         float | None,
         typer.Option(help="Seconds to capture; longer while the lake fails. Default: capture.run_for_seconds"),
     ] = None,
-    idle: Annotated[float | None, typer.Option(help="End after this many seconds without changes")] = None,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            help="End after this many seconds without changes, but no sooner than four heartbeats: by then a quiet"
+            " source has proved its resolved_ts"
+        ),
+    ] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
     """Capture a source's binlog into bronze."""
@@ -60,7 +66,8 @@ def capture(
             )
 
     gc.freeze()  # modules stay: no collection needs to look at them
-    result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
+    idle_end = None if idle is None else loaded.capture.idle_end(idle)
+    result = run.run(run_for or loaded.capture.run_for_seconds, idle_end, stop, tell)
     if are_json():
         place = {"pipeline": loaded.pipeline, "source": name}
         logging.getLogger(__name__).info("%s", result, extra=place)

@@ -6,9 +6,9 @@ Out: a Capture, frozen.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tidegate import limits
 from tidegate.config.section import Section
@@ -91,7 +91,24 @@ class Capture(Section):
         description="Shortest time between two tries of the lander to return to memory",
     )
 
+    @model_validator(mode="after")
+    def _proves_quiet(self) -> Self:
+        if self.run_for_seconds < self.proof_seconds:
+            heartbeats = f"{limits.PROOF_HEARTBEATS_MAX} heartbeats of {self.heartbeat_seconds:g} s"
+            why = f"a run of {self.run_for_seconds} s never proves that its source is quiet: that takes {heartbeats}"
+            raise ValueError(f"{why}; raise run_for_seconds, or lower heartbeat_seconds")
+        return self
+
+    @property
+    def proof_seconds(self) -> float:
+        """A new connection has proved by then that its source is quiet, if it is."""
+        return limits.PROOF_HEARTBEATS_MAX * self.heartbeat_seconds
+
     @property
     def idle_end_seconds(self) -> float:
-        """After this long without changes a run ends: a new connection has proved by then that its source is quiet."""
-        return max(self.idle_seconds, limits.PROOF_HEARTBEATS_MAX * self.heartbeat_seconds)
+        """A run ends by itself after this long without changes."""
+        return self.idle_end(self.idle_seconds)
+
+    def idle_end(self, seconds: float) -> float:
+        """The same for a run that is asked to end after so long: not before it has proved that its source is quiet."""
+        return max(seconds, self.proof_seconds)

@@ -109,6 +109,7 @@ class PumpReader:
     """One Pump that serves; see SourceReader."""
 
     in_transaction = False
+    sends_on = False
 
     def __init__(self, source: PumpSource) -> None:
         self._source = source

@@ -30,7 +30,15 @@ from tidegate.errors import Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.schema_history.schema_rows import needed_rows
-from tidegate.lake.standing.followed import CATCHING_UP, FOLLOWED, FollowedChange, Selection, check_own, rows_of
+from tidegate.lake.standing.followed import (
+    CATCHING_UP,
+    FOLLOWED,
+    FollowedChange,
+    Selection,
+    captures_into,
+    check_own,
+    rows_of,
+)
 from tidegate.merge import follow as rules
 from tidegate.merge.follow import LeftAt
 from tidegate.remedy import Needs
@@ -53,7 +61,7 @@ def take_up_selection(app: Application) -> None:
     another pipeline's lake, ConfigError where the Pumps of a TiDB can't be as the file has them.
     """
     known = app.followed
-    check_own(app.lake, app.pipeline.pipeline, known.pipeline)
+    check_own(app.lake, app.pipeline.pipeline, known.pipeline or captures_into(app.lake))
     check_clusters(app)
     _show(app)
     now = Selection.of(app.pipeline)

@@ -17,15 +17,16 @@ from tests.support.captures import Background, bronze_segments, wait_for_bronze
 from tests.support.file_capture import SEGMENT_BYTES, file_run, killed_capture
 from tests.support.file_source import FileReader, FileSource
 from tests.support.seeds import share
+from tests.support.segments import segment as one_segment
 from tidegate.capture import status_file
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
+from tidegate.errors import LakeRefused, PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.control import append
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.standing.followed import FollowedChange, rows_of
+from tidegate.lake.standing.followed import FollowedChange, pipeline_of, rows_of
 from tidegate.segments.segment import Segment
 from tidegate.tables import FOLLOWED, SegmentKind
 
@@ -241,6 +242,29 @@ def test_a_lake_that_stalls_is_followed_from_the_value_log(tmp_path: Path, monke
         wait_for_bronze(tmp_path / "lake", lambda segments: segments[-1].end_pos == size)
         until(lambda: state() == "direct")
     assert_has_every_line(tmp_path)
+
+
+def test_an_empty_lake_is_of_the_pipeline_that_captures_into_it_first(tmp_path: Path) -> None:
+    """Two began in it, and each took the lake for its own until one of them applied."""
+    wrote(tmp_path, 0, 10)
+    file_run(tmp_path).run(300, idle_seconds=0.5)
+    assert pipeline_of(LakeFiles(str(tmp_path / "lake"))) == "test"
+    file_run(tmp_path).run(300, idle_seconds=0.5)
+    run = file_run(tmp_path)
+    other = replace(run, pipeline=run.pipeline.model_copy(update={"pipeline": "other"}), state_dir=tmp_path / "other")
+    with pytest.raises(LakeRefused, match="this lake belongs to pipeline test"):
+        other.run(300, idle_seconds=0.5)
+    assert not (tmp_path / "other").exists()
+
+
+def test_of_two_pipelines_that_begin_in_an_empty_lake_at_once_one_lands(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    first, second = (Bronze(lake, name, owner=f"pipeline_{name}") for name in ("a", "b"))
+    assert first.last_segments() == second.last_segments() == []
+    first.append([replace(one_segment(1), source="a")])
+    with pytest.raises(LakeRefused, match="this lake belongs to pipeline pipeline_a"):
+        second.append([replace(one_segment(1), source="b")])
+    first.append([replace(one_segment(2), source="a")])
 
 
 def test_a_source_that_forgot_what_comes_next_stops_capture(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ from pymysql.cursors import DictCursor
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
-from tests.support.captures import Background
+from tests.support.captures import Background, bronze_segments, wait_for_bronze
 from tests.support.replica_pair import Pair, executed, promote, purge_logs, replica_pair, replicate, until, words
 from tidegate.capture.captured import Captured
 from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
+from tidegate.commit_ts import physical_ms
 from tidegate.config import load
 from tidegate.errors import PositionLost, SourceUnavailable
 from tidegate.lake.bronze.table import Bronze
@@ -211,6 +212,30 @@ def _a_former_primary_that_lives_on_is_left_once_it_is_fenced_off(story: Story) 
     story.a.query("SET GLOBAL read_only = 0")
     replicate(story.b, story.a)
     until(lambda: executed(story.a) == executed(story.b))
+
+
+def test_commits_of_a_promoted_host_keep_their_time(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The former primary lives on, fenced off and quiet, and is read meanwhile: its heartbeats prove nothing."""
+    monkeypatch.setattr("tidegate.mysql.servers.fence.FENCE_LOOK_SECONDS", 8.0)
+    story, lake = Story(pair, tmp_path, pair.primary), tmp_path / "lake"
+    pair.primary.query("CREATE DATABASE shop")
+    pair.primary.query("CREATE TABLE shop.orders (id INT PRIMARY KEY, at_port INT)")
+    with story.background(story.a, story.b) as run:
+        wait_for_bronze(lake, lambda segments: segments or run.error is not None)
+        story.insert(story.a)
+        wait_for_bronze(lake, lambda segments: run.error is not None or any(one.has_bytes for one in segments))
+        pair.replicated()
+        story.a.query("SET GLOBAL read_only = 1")
+        time.sleep(1)
+        promote(story.b)
+        time.sleep(1.5)
+        story.insert(story.b)
+        committed_ms = int(story.b.query("SELECT UNIX_TIMESTAMP(NOW(6)) * 1000")[0][0])
+        until(lambda: story.reached(story.b) or run.error is not None)
+    newest = [one for one in bronze_segments(lake) if one.txn_count][-1]
+    assert abs(physical_ms(newest.max_commit_ts) - committed_ms) < 2_000
 
 
 def _an_errant_transaction_is_told_of_before(story: Story) -> None:

@@ -123,3 +123,15 @@ def test_two_sources_of_one_log_are_refused(one: str, two: str, told: str) -> No
 def test_a_tab_is_named_as_what_it_is() -> None:
     with pytest.raises(ConfigError, match=r"p\.yaml:\d+: not valid YAML: .*; indent by spaces"):
         parse(BASE + "apply:\n\tmode: batch\n", where="p.yaml")
+
+
+def test_a_run_is_long_enough_to_prove_that_its_source_is_quiet() -> None:
+    found = parse(BASE + "capture: {run_for_seconds: 12, heartbeat_seconds: 3}", where="p.yaml").capture
+    assert found.proof_seconds == 12
+    with pytest.raises(ConfigError, match=r"4 heartbeats of 3 s; raise run_for_seconds, or lower heartbeat_seconds"):
+        parse(BASE + "capture: {run_for_seconds: 11, heartbeat_seconds: 3}", where="p.yaml")
+
+
+def test_a_run_ends_by_itself_no_sooner_than_it_has_proved_that() -> None:
+    capture = parse(BASE + "capture: {idle_seconds: 1, heartbeat_seconds: 0.5}", where="p.yaml").capture
+    assert (capture.idle_end_seconds, capture.idle_end(0.1), capture.idle_end(7)) == (2, 2, 7)

@@ -41,9 +41,11 @@ from tidegate.lake.bronze.checkpoints import BronzeCheckpoints
 from tidegate.lake.bronze.file import added, by_day, reading, statistics, store_file
 from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing.followed import check_own
 from tidegate.limits import BRONZE_BACKOFF_SECONDS, BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
+from tidegate.tables.owner import owner_app_id, owner_of
 
 _LOOKED_BACK_SEQS: Final = 4096  # the newest files are looked for in so many segments first: there may be 100,000 files
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
@@ -80,7 +82,8 @@ def _no_place(_before: Segment, _after: Segment) -> None:
 
 
 class Bronze:
-    """bronze/segments as one source's writer sees it.
+    """bronze/segments as one source's writer sees it. owner: the writer's pipeline. The lake is its own from the first
+    commit on.
 
     continues: raises StreamCorrupt when a segment's place at the source doesn't follow the one
     before; each kind of source has its own (Source.check_continues). Seq and commit_ts are looked
@@ -92,12 +95,14 @@ class Bronze:
         lake: LakeFiles,
         source: str,
         *,
+        owner: str = "",
         compression: str = "zstd",
         continues: Callable[[Segment, Segment], None] = _no_place,
     ) -> None:
         self.source = source
         self.url = lake.uri(SEGMENTS.path)
         self._lake = lake
+        self._owner = owner
         self._compression = compression
         self._continues = continues
         self._app_id = capture_app_id(source)
@@ -196,6 +201,9 @@ class Bronze:
         written: dict[int, list[Action]] = {}  # by the seq that they begin after
 
         def decide(read: TableState) -> Change | None:
+            its = owner_of(read.transactions)
+            if self._owner:
+                check_own(self._lake, self._owner, its)
             end_seq = self._checked(read)
             left = [segment for segment in segments if segment.seq > end_seq]
             if not left:
@@ -205,7 +213,8 @@ class Bronze:
                 written[end_seq] = [self._write(day, rows) for day, rows in by_day(left)]
                 failpoint("capture_after_bronze_file")
             table = [] if read.created else _new_table()
-            return Change([*table, *written[end_seq]], "WRITE", {self._app_id: left[-1].seq})
+            claim = {owner_app_id(self._owner): 1} if self._owner and not its else {}
+            return Change([*table, *written[end_seq]], "WRITE", {self._app_id: left[-1].seq} | claim)
 
         return self._log.update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX, attempt=attempt)
 

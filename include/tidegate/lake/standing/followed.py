@@ -21,12 +21,15 @@ import pyarrow as pa
 
 from tidegate import tables
 from tidegate.config import Pipeline, Tables
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.table.state import no_files
 from tidegate.errors import LakeRefused, TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.follow import LeftAt
 from tidegate.table_names import Physical
 from tidegate.tables import State
+from tidegate.tables.owner import owner_of
 
 log = logging.getLogger(__name__)
 
@@ -141,9 +144,15 @@ def load(lake: LakeFiles) -> FollowedSources:
 
 
 def pipeline_of(lake: LakeFiles) -> str:
-    """The name of the pipeline whose lake this is; "" before its first apply. Raises LakeUnavailable."""
+    """The lake's owner; "" before the first commit of a capture. Raises LakeUnavailable."""
     rows = control.read(lake, tables.FOLLOWED, columns=["number", "pipeline"]).sort_by("number")
-    return str(rows["pipeline"][-1]) if rows.num_rows else ""
+    return str(rows["pipeline"][-1]) if rows.num_rows else captures_into(lake)
+
+
+def captures_into(lake: LakeFiles) -> str:
+    """The owner by bronze alone, also before the first apply; "" in the bronze of older releases."""
+    bronze = DeltaLog(lake.uri(tables.SEGMENTS.path), lake.storage_options, keep=no_files)
+    return owner_of(bronze.state().transactions)
 
 
 def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:

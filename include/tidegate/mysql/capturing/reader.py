@@ -147,6 +147,7 @@ class BinlogReader:
         self._torn: LogTorn | None = None
         self._quiet = Quiet(source.pipeline.capture.heartbeat_seconds)
         self._came: float | None = None  # when bytes came that heartbeat() hasn't asked about
+        self.sends_on = False
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
         self._fence = FenceWatch(source.hosts, source.connection, second.facts)
         self._log_end = LogEndWatch(source.connection, second.facts)
@@ -311,13 +312,16 @@ class BinlogReader:
         """The server was idle after its clock was read: nothing at or before that can still come."""
         at_end = self._cutter.log_end.take(int(self._cutter.state["position"]))
         came, self._came = self._came, None
+        self.sends_on = at_end is False  # a long file of events that are captured already is passed over in silence
         if came is None:
             return None
         if at_end is None:
             self._quiet.came(came)
             return None
         proved = self._quiet.heartbeat(came, at_end=at_end)
-        segment = self._cutter.heartbeat(proved) if proved is not None else None
+        # Asked after the clock was read: who is promoted later commits later.
+        is_proof = proved is not None and self._fence.has_all(self._second.ask)
+        segment = self._cutter.heartbeat(proved) if proved is not None and is_proof else None
         self._given([segment] if segment else [])
         return segment
 

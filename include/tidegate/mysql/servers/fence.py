@@ -2,7 +2,7 @@
 
 In:  the hosts of a source, capture's host, questions to it over the second connection.
 Out: nothing; or SourceUnavailable, to end the connection: the next one goes to a continuing host
-     (mysql/servers/hosts.py).
+     (mysql/servers/hosts.py). has_all(): the host's quiet is the source's.
 
 A former primary, fenced off while another host was promoted, answers as a quiet server does, and so
 does a node cut off from its cluster (mysql/facts/cluster.py). Their logs tell nothing of events
@@ -11,7 +11,7 @@ elsewhere.
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +23,8 @@ from tidegate.mysql.facts.cluster import check_in_cluster, read_cut_off
 from tidegate.mysql.facts.server_facts import SourceFacts, facts_of, read_facts, says_read_only
 from tidegate.mysql.servers.other_hosts import is_fenced, takes_over
 
+log = logging.getLogger(__name__)
+
 
 class FenceWatch:
     """The check of one connection of capture. at: its host, and the host's facts."""
@@ -32,31 +34,59 @@ class FenceWatch:
         self._variables = facts.variables if facts.clustered else None
         self._others = [host for host in hosts.each if host.endpoint != at.endpoint]
         self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
+        self._receives: bool | None = None  # at the last look, of a host that was read-only then
 
     def look(self, ask: Callable[[Callable[[Any], Any]], Any]) -> None:
         """Look, when it is time. Raises SourceUnavailable: the host is fenced off, or is silent."""
-        variables = self._variables
-        if (not self._others and variables is None) or time.monotonic() < self._look_at:
-            return
+        if (self._others or self._variables is not None) and time.monotonic() >= self._look_at:
+            self._looked(ask)
+
+    def has_all(self, ask: Callable[[Callable[[Any], Any]], Any]) -> bool:
+        """No other host has committed anything by now without this one: its quiet is the source's. A fenced one knows
+        so right after a look alone. Raises as look().
+        """
+        if self._variables is not None:
+            self._check_in_cluster(ask)
+        if not self._others:
+            return True
+        if not ask(_reads_only):
+            self._receives = None
+            return True
+        if self._receives is None or time.monotonic() >= self._look_at:
+            return self._looked(ask)
+        return self._receives
+
+    def _looked(self, ask: Callable[[Callable[[Any], Any]], Any]) -> bool:
         self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
-        if variables is not None:
-            check_in_cluster(ask(lambda cursor: read_cut_off(cursor, variables)), self._at)
+        self._check_in_cluster(ask)
+        self._receives = None
         if not self._others or not ask(_reads_only):
-            return
+            return True
         facts: SourceFacts = ask(lambda cursor: facts_of(cursor, self._at))
-        for other in self._others if is_fenced(facts) else ():
-            # One that doesn't answer now is asked again later; the stream isn't read meanwhile.
-            with contextlib.suppress(SourceUnavailable, SourceRefused):
+        self._receives = not is_fenced(facts)
+        if self._receives:
+            return True
+        silent = list[str]()
+        for other in self._others:
+            try:
                 promoted = _asked(other)
-                if takes_over(facts, promoted):
-                    break
-        else:
-            return
-        raise SourceUnavailable(
-            f"the server is read-only and follows nobody, and host {other.endpoint} was promoted: it has more",
-            where=self._at.where,
-            remedy="capture continues at that host, if it has the whole captured log",
-        )
+            except (SourceUnavailable, SourceRefused):  # asked again later; the stream isn't read meanwhile
+                silent.append(str(other.endpoint))
+                continue
+            if takes_over(facts, promoted):
+                raise SourceUnavailable(
+                    f"the server is read-only and follows nobody, and host {other.endpoint} was promoted: it has more",
+                    where=self._at.where,
+                    remedy="capture continues at that host, if it has the whole captured log",
+                )
+        if silent:
+            what = "is read-only and follows nobody; its quiet proves nothing while these hosts don't answer"
+            log.warning("%s: %s: %s", self._at.where, what, ", ".join(silent))
+        return not silent
+
+    def _check_in_cluster(self, ask: Callable[[Callable[[Any], Any]], Any]) -> None:
+        if (variables := self._variables) is not None:
+            check_in_cluster(ask(lambda cursor: read_cut_off(cursor, variables)), self._at)
 
 
 def _asked(host: ConnectionInfo) -> SourceFacts:
