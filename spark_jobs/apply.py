@@ -69,7 +69,7 @@ from tidegate.text_layout import counted
 
 
 def apply_window(app: Application, window: Window) -> Applied:
-    """A try that failed is made again on the same (low_ts, cut_ts], as long as the cause may pass (Tries).
+    """A failed try is repeated on the same (low_ts, cut_ts], as long as the cause may pass (Tries).
 
     A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
@@ -84,7 +84,7 @@ def apply_window(app: Application, window: Window) -> Applied:
 
 
 def _applied(app: Application, window: Window) -> Applied:
-    """One try: each step gives what it makes, and takes what it reads."""
+    """One try. Each step takes the results of earlier steps, and returns its own."""
     planned = plan_window(app, window)
     pairs = pairs_of(app, planned.window)
     replayed = replay_schema_history(app, planned, pairs)
@@ -206,8 +206,8 @@ class Look:
         self._main_is_next = True
 
     def next_window(self, now: float) -> Window | None:
-        """The work for apply now; None when there is none, or nothing but a quiet source's proof that its cut may
-        move.
+        """The next window. None when there is no work, or only a quiet source's proof that its cut
+        may move.
         """
         self._take_in()
         stalled(self._app)
@@ -243,8 +243,8 @@ class Look:
         )
 
     def _take_in(self) -> None:
-        """A record by capture or a person in a control table, written before a segment came, must be known with that
-        segment.
+        """Capture and people write to control tables. What they wrote before a segment came must be known when the
+        segment is applied.
         """
         app = self._app
         if app.index.refresh(app.cut_ts) or time.monotonic() >= self._refresh_at:
@@ -256,7 +256,7 @@ class Look:
 
 
 def _lag_ended(window: Window) -> float:
-    """How long ago the oldest change in it was committed; 0 without any."""
+    """Age of its oldest change, in seconds; 0 without any."""
     firsts = [max(ref.min_commit_ts, window.low_ts) for ref in window.refs if ref.max_commit_ts > window.low_ts]
     return max(0.0, time.time() - physical_ms(min(firsts)) / 1000) if firsts else 0.0
 

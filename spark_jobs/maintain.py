@@ -51,7 +51,7 @@ STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
     vacuum_files,
     expire_log,
 )
-# Segments go before the others are packed: nothing is rewritten that then goes.
+# Old segments go first. Otherwise files would be packed, and then removed.
 BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (
     remove_old_segments,
     remove_orphan_chunks,
@@ -90,11 +90,11 @@ def run(job: Maintenance, only: str | None = None) -> int:
 
 
 def _maintain(job: Maintenance, table: SilverTable) -> None:
-    """A failure is the table's own: another one may still be helped."""
+    """A failed step ends the steps of this table. The other tables go on."""
     at = "look"
     try:
         if table.gone and not job.written(table):
-            return  # dropped before every kept cut, and VACUUM has been there since
+            return  # dropped before every kept cut, and no file is left
         for step in STEPS:
             at = step.__name__
             step(job, table)

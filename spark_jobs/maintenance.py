@@ -31,7 +31,7 @@ from tidegate.limits import CODEGEN_BYTES_MIN, MAINTAIN_ATTEMPTS_MAX, MAINTAIN_P
 from tidegate.spark_sql import table_at
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
-# A run that is killed names this many fresh versions less: its successor makes others.
+# A killed run loses at most this many fresh versions for control/cuts. Its successor makes others.
 _CUTS_PENDING_MAX: Final = 500
 
 
@@ -143,7 +143,7 @@ class Maintenance:
             private.exchange()
 
     def note(self, name: str, step: str, outcome: str, seconds: float, detail: str, *sizes: Size) -> None:
-        """One line for people, one row for control/maintenance. sizes: before and after, when there was a change."""
+        """Print one line, and note one row for control/maintenance. sizes: before and after a change."""
         before, after = (sizes[0], sizes[-1]) if sizes else (Size(*[0] * 7), Size(*[0] * 7))
         self.add(name, step, outcome, seconds, detail, (before.files, after.files, before.bytes, after.bytes))
 
@@ -165,13 +165,15 @@ class Maintenance:
         self.note(name, step, LEFT, 0.0, detail)
 
     def name_version(self, row: dict[str, Any]) -> None:
-        """Have a row of control/cuts appended, with many others: a commit of its own for each would be quadratic."""
+        """Queue a row for control/cuts. Many are appended in one commit: one commit for each would
+        cost quadratic time.
+        """
         self.cuts.append(row)
         if len(self.cuts) >= _CUTS_PENDING_MAX:
             self.record_cuts()
 
     def record_cuts(self) -> None:
-        """Append what name_version was given."""
+        """Append the queued rows to control/cuts."""
         if self.cuts:
             control.append(self.lake, tables.CUTS, self.cuts)
             self.cuts = []
@@ -184,7 +186,7 @@ class Maintenance:
 
 
 def giving_way(action: Callable[[], object]) -> bool:
-    """Make a commit that other writers may beat; False when they did every time."""
+    """Try a commit a few times. False if another writer was quicker each time."""
     for attempt in range(1, MAINTAIN_ATTEMPTS_MAX + 1):
         try:
             action()

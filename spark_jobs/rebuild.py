@@ -4,9 +4,8 @@ In:  --pipeline FILE --table DB.T, perhaps --at CUT; an object store's keys in T
 Out: a new silver table beside the old one, as it was at the cut; with --swap in its place. Exit codes as apply's; 1
      also when bronze no longer reaches back to the table's beginning, or --compare finds a difference.
 
-The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild/rebuild_lake.py), with the
-schema history that is known by now. A question or stop in the pipeline file's `ddl` was answered
-long ago: it is applied.
+The windows run in a scratch lake over the same bronze (tidegate/lake/rebuild/rebuild_lake.py), with today's schema
+history. The policies `ask` and `stop` of the pipeline file's `ddl` count as `apply`: a person answered them long ago.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Rebuild:
             raise UsageError(
                 f"{table} wasn't there yet at {plan.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
             )
-        # The rows of a parent between change below the log, too: all of them have to be there.
+        # Foreign keys change rows of a parent in between as well, so its rows must be known, too.
         between = [plan._between(parent, above) for parent in parents]
         plan.begin_ts = begin_with_parents(plan._read_since(rows, begin), plan.at_ts, plan.physical, between)
         plan.to = tables.silver_path(plan.database, to or f"{plan.name}{REBUILT}{plan.at_ts}")
@@ -128,7 +127,7 @@ class Rebuild:
 
     @property
     def is_alone(self) -> bool:
-        """Whether a CREATE or TRUNCATE of it leaves nothing of what was in silver before."""
+        """Whether a CREATE or TRUNCATE of the table leaves none of silver's earlier rows."""
         return len(self.physical) == 1 and self._may_be_emptied(self.database, self.name)
 
     def _may_be_emptied(self, database: str, table: str) -> bool:
@@ -138,10 +137,10 @@ class Rebuild:
         return follows and not self.pipeline.tables.keeps_past(database, table)
 
     def _read_since(self, versions: Sequence[Mapping[str, Any]], begin: int) -> int:
-        """Where its rows are known by, if bronze has lost their beginning, and a snapshot has read all of them since.
+        """If bronze has lost the beginning of its rows: the commit_ts from which a whole snapshot gives all of them.
 
-        While it reads, rows below rows that it hasn't come to are known no more: a table that is its own parent begins
-        where it was empty. Without a key, a change finds no row that isn't there yet.
+        A snapshot reads parents and children at different moments. So a table that is its own parent begins only where
+        it was empty. A table without a key does so, too: a change can't find a row that wasn't read yet.
         """
         (table, *others) = self.physical
         if others or not self.is_alone or table in self.above:

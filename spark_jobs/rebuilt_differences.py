@@ -1,4 +1,4 @@
-"""Rows apart between a rebuilt table and silver at the same moment.
+"""Count the different rows of a rebuilt table and silver at the same moment.
 
 In:  a lake, a table, the path of its rebuilt copy, a moment; Spark for large tables, and for what DuckDB can't read.
 Out: differences_of(): how many rows each has alone.
@@ -20,7 +20,8 @@ from tidegate.query.rows_apart import TableAt, rows_apart
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Which of equal rows is which is nobody's business, and so is when each came.
+# These columns aren't compared: the numbers of equal rows, and the time of a row's last change, may
+# differ.
 _NOT_COMPARED = frozenset({tables.OCCURRENCE, tables.ROW_HASH})
 
 

@@ -4,9 +4,9 @@ In:  a pipeline, its lake, a rebuilt table that says it is whole (lake/rebuild/s
 Out: the live table with the rebuilt one's rows, by one commit; a row of control/cuts that names its version; where the
      rebuilt table is older than the cut, it catches up from bronze. The rebuilt table is gone.
 
-A table that is to catch up is said to before the commit. Killed before the commit, nothing else has happened but files
-that VACUUM takes. Killed after it, the next apply asks silver, too, and finds it older than published.
-One that is held stays held, until this is run again. Run again it does what is left.
+A table that is to catch up is recorded as such before the commit. If a swap is killed before the commit, only files are
+left, and VACUUM removes them. If it is killed after the commit, the next apply also finds silver older than published.
+A held table stays held until this is run again. A second run does what is left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from tidegate.standing.events import Emptied, SilverOlder
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
-# Whatever silver has of such a table, a rebuilt one has it right; what bronze lacks a rebuild refuses.
+# In these states a rebuilt table may take the place of silver: it has the right rows, and a rebuild refuses if bronze
+# lacks some.
 _ENDS: Final = (Cause.NEEDS_ROWS, Cause.MISMATCH, Cause.WRITE_FAILED, Cause.FAULT)
 _SWAPS: Final = (State.ACTIVE, State.RELEASED, State.HELD)
 
@@ -56,7 +57,9 @@ class Swap:
     silver: str
 
     def bring(self) -> int:
-        """Its files into the live table's folder, where no version names them yet; how many."""
+        """Copy the rebuilt table's files into the live table's folder. No version names them yet.
+        Returns how many.
+        """
         place = place_of(self.lake.root, self.lake.storage_options)
         here = {file.path: file.size for file in place.files(self.silver)}
         beside = [file for file in place.files(self.to) if not file.path.startswith(f"{LOG}/")]
@@ -153,18 +156,18 @@ class Swap:
     def _record_below(
         self, app: Application, live: TableState, rebuilt: TableState, at_ts: int, names: set[str]
     ) -> None:
-        """It catches up: before the commit, lest an hour counts as complete while silver lacks a part of it. Killed
-        right after this, it catches up on changes that silver has already.
+        """Record that the table catches up, before the commit: no hour may count as complete while silver lacks a part
+        of it. After a kill right after this, it catches up on changes that silver has already.
         """
         if live.created:
-            swapped(live, rebuilt, tables.app_id(self.pipeline, self.table), names)  # what it refuses changes nothing
+            swapped(live, rebuilt, tables.app_id(self.pipeline, self.table), names)  # a refusal must change nothing
         standing = app.states.get(self.table)
         if standing is None or standing.state is not State.HELD:
             note(app, self.table, SilverOlder(at_ts, f"{self.table}: it was rebuilt from bronze up to {at_ts}"))
             app.record_states({})
 
     def _record(self, app: Application, live: TableState, at_ts: int) -> None:
-        """Where it stands now; then the cut names its version."""
+        """Record the table's standing, then its new version in control/cuts."""
         standing = app.states.get(self.table)
         app.positions.forget_applied(self.table)
         if standing is not None and standing.state is State.HELD and _ends(standing, at_ts):
@@ -187,7 +190,9 @@ class Swap:
 
 
 def _ends(held: Standing, at_ts: int) -> bool:
-    """Whether a held table goes on: its trouble lies in what was rebuilt, or a person's release would end it too."""
+    """Whether a held table continues after the swap: its cause lies in the rebuilt rows, or a person's release would
+    end the hold.
+    """
     if held.cause not in _ENDS or held.is_unread:
         return False
     return held.releasable or held.place is None or held.place.at_ts <= at_ts

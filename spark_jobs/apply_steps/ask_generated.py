@@ -5,8 +5,8 @@ Out: the staged changes, and those rows once more, whole; a table without an ans
      window.
 
 Nothing is read unless decode met such rows. MariaDB 11.8 logs generated columns in inserts alone;
-of an updated row the source is asked by its key (spark_jobs/asked). A row that has changed again
-meanwhile sends its table below the cut: its next window has that change.
+so the source is asked for an updated row by its key (spark_jobs/asked). If the row has changed
+again meanwhile, its table catches up below the cut: its next window has that change.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class _Sources:
         return known
 
     def forget(self, source: str) -> None:
-        """A connection that broke off, or didn't come to its answer's end, is that table's alone."""
+        """Drop a connection that broke off, or stands in the middle of an answer: another table would read the rest of
+        it.
+        """
         if not isinstance(self._known.get(source), TidegateError):
             self._known.pop(source, None)
 
@@ -133,8 +135,8 @@ def _answered(
 def _asked_for(
     app: Application, window: Window, decoded: Decoded, table: Physical
 ) -> tuple[CommitSpan, TableVersion | None]:
-    """Which of a table's changes need values, and its version at the end; None where silver drops
-    them all. Raises Unanswered.
+    """The span of a table's changes that need values, and its version at the end; None where silver
+    drops them all. Raises Unanswered.
     """
     span = decoded.plan.windows[table.source][table.pair]
     span = replace(span, after_ts=max(span.after_ts, _emptied_ts(app, window, table)))
@@ -147,9 +149,7 @@ def _asked_for(
 
 
 def _end(window: Window, source: str, server_uuid: str) -> Position | None:
-    """A place in the server's log at the window's end, or before it; None where no segment tells
-    it.
-    """
+    """A place in the server's log at the window's end, or before it; None where no segment has it."""
     last: SegmentRef | None = None
     for ref in window.refs:
         if ref.source == source and ref.resolved_ts <= window.cut_ts:
@@ -160,9 +160,9 @@ def _end(window: Window, source: str, server_uuid: str) -> Position | None:
 
 
 def _emptied_ts(app: Application, window: Window, table: Physical) -> int:
-    """The last statement of the window, or wave, by which all of a table's earlier rows are gone
-    from silver; 0 for none. Raises Unanswered where rows may have come from another table, or gone
-    to it.
+    """commit_ts of the last statement or wave of the window that removes all earlier rows of a
+    table from silver; 0 for none. Raises Unanswered where rows may have moved from or to another
+    table.
     """
     name, policies = app.names.logical_name(*table.pair), app.pipeline.ddl
     if any(name in (move.giver, move.taker) for move in window.moves):

@@ -13,7 +13,7 @@ from tidegate.tables import silver_path
 
 
 def checkpoint_tables(app: Application, versions: Mapping[str, int]) -> None:
-    """Note how far each table's log is."""
+    """Note the newest version of each table's log."""
     for name, version in versions.items():
         if version >= 0:
             app.checkpoints.note(silver_path(*app.names.pair(name)), version)

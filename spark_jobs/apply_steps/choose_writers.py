@@ -4,8 +4,8 @@ In:  window.tables, the versions beginning in them, silver's snapshots, apply.wr
 Out: a plan for each: its phases with silver's shape in each, its writer and why. Nothing is
      written.
 
-MERGE is right everywhere, so anything unusual goes there. A table whose columns can't be brought
-together is held here with its writer's error.
+MERGE is right everywhere, so anything unusual goes there. If the shards' columns don't fit
+together, the table is held here with its writer's error.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def choose_writers(
 
 
 def _shares(app: Application, window: Window, committed: Sequence[PrewrittenSegment]) -> dict[str, int]:
-    """About how many bytes of binlog and chunks each logical table has: a segment's are split among those it names."""
+    """Estimated bytes of binlog and chunks of each logical table. A segment's bytes are split evenly among the tables
+    that it names.
+    """
     shares: dict[str, int] = {}
     for ref in window.refs:
         _share(shares, ref.payload_bytes, [app.names.logical_name(*pair) for pair in app.names.in_segment(ref)])
@@ -116,7 +118,7 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
 
 
 def _check_rules(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
-    """Raise SchemaMismatch where silver can't follow the pipeline file's rules for the table's
+    """Raise SchemaMismatch if silver can't follow the pipeline file's rules for this table's
     columns and rows.
     """
     rules, kept = app.pipeline.tables, kept_of(app, entry)
@@ -157,7 +159,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
 
 
 def _check_names(window: Window, entry: TableWindow, plan: TablePlan, given: tuple[Kept, TableState]) -> None:
-    """Raise SchemaMismatch where silver's rows have columns under other names. given: the rules, and silver."""
+    """Raise SchemaMismatch if columns have other names in silver than by the rules. given: the rules, and silver."""
     kept, snapshot = given
     if not plan.phases:
         return
@@ -180,19 +182,19 @@ def _check_values(kept: Kept, old: TableVersion, new: TableVersion) -> None:
 
 
 def _is_replaced(window: Window, entry: TableWindow, new: TableVersion) -> bool:
-    """Whether a rename brings all rows of a version: they are another table's."""
+    """Whether a rename brings all rows of this version from another table."""
     return any(move.moved is None and move.taker == entry.name and move.new == new for move in window.moves)
 
 
 def _first(entry: TableWindow, plan: TablePlan) -> PlannedPhase:
-    """The first phase with changes: of a routed table begun anew by snapshots, none from before them."""
+    """The first phase with changes. If snapshots begin a routed table anew, earlier phases don't count."""
     begins = min(map(entry.begins, entry.physical), default=entry.after_ts)
     later = filter(lambda planned: planned.phase.upto_ts > begins, plan.phases)
     return next(later, plan.phases[0])
 
 
 def _due_columns(app: Application, entry: TableWindow, first: PlannedPhase, applied: int) -> frozenset[str]:
-    """Columns before the first phase that silver, which has all up to `applied`, must have already."""
+    """The columns that silver must have before the first phase. applied: silver has all changes up to it."""
     if applied > entry.after_ts:
         return frozenset()  # silver that is ahead may have later statements' columns
     shape = first.before if isinstance(first.phase, DdlPhase) else first.shape
@@ -203,7 +205,7 @@ def _due_columns(app: Application, entry: TableWindow, first: PlannedPhase, appl
 
 
 def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:
-    """Raise SchemaMismatch where rows go to a table meant for others, or for other values."""
+    """Raise SchemaMismatch if rows move to a table whose rules want other rows, or other values."""
     rules = app.pipeline.tables
     for move in window.moves if rules.columns or rules.masks or rules.rows or rules.computed else ():
         if entry.name not in (move.giver, move.taker):
@@ -226,7 +228,7 @@ def _is_made_anew(phase: Phase) -> bool:
 
 
 def _is_read_anew(app: Application, entry: TableWindow, phase: Phase) -> bool:
-    """Whether each live row of silver is read by snapshots from this phase on. Other shards wait for theirs."""
+    """Whether snapshots read every live row of silver from this phase on. Other shards wait for their own snapshots."""
     begins = isinstance(phase, DdlPhase) and any(new.kind == SNAPSHOT for _, new in phase.changes)
     return begins and _is_made_anew(phase) and not goes_on_beside(app, entry, phase.upto_ts)
 
@@ -274,8 +276,8 @@ def _unfit(shapes: list[SilverShape]) -> str:
 
 
 def _misfit(snapshot: TableState, plan: TablePlan, target: UpsertTarget) -> str:
-    """How silver differs from the layout of rows; with DDL in the window it is seen at each
-    phase.
+    """The difference between silver and the layout of the rows, in a phrase; "" for none. If the
+    window has DDL, each phase checks again.
     """
     past = past_of([field["name"] for field in snapshot.schema["fields"]])
     if any(past_of(phase.layout.schema.names) is not past for phase in target.phases):

@@ -4,10 +4,10 @@ In:  tables written by the positional writer, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: a failure is tried
      again later.
 
-The cut is out already, so no reader waits for this; but the next window does, so where many tables
-are written by all windows only some are packed after each. tidegate/upsert/worth_rewriting.py decides the
-worth; the unused part of a table's share is saved for a larger file. A commit is dropped if the
-files have changed: a quicker writer has left other files, and a later window looks at those.
+The cut is published before this, so no reader waits for it. The next window does wait. So if every window writes many
+tables, only some are packed after each. tidegate/upsert/worth_rewriting.py decides which files are worth it. The unused
+part of a table's share is saved for a larger file. If another writer has changed the files meanwhile, the commit is
+dropped, and a later window looks again.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tidegate.upsert.worth_rewriting import TIER_FILES, choose
 
 log = logging.getLogger(__name__)
 
-# A window leaves one or two files, and it takes eight for a rewrite: after the first window of an application, looking
-# at every fourth is enough.
+# A window leaves one or two files, and a rewrite takes TIER_FILES of them. After the first window of an application it
+# is enough to look after every fourth.
 _LOOK_EVERY: Final = TIER_FILES // 2
 
 
@@ -83,8 +83,8 @@ def compact_silver(app: Application, window: Window, plans: Mapping[str, TablePl
 
 
 def _due(kept: Upkeep, targets: Sequence[UpsertTarget | None]) -> Iterator[UpsertTarget]:
-    """Tables of the window whose files are to be looked at; counts the windows with writes to each
-    since its last look.
+    """The tables whose files are looked at now. Counts, for each table, the windows that wrote to
+    it since its last look.
     """
     for target in (given for given in targets if given is not None):
         wrote = kept.windows[target.name] = kept.windows.get(target.name, 0) + 1
@@ -107,8 +107,8 @@ def _compact(app: Application, kept: Upkeep, target: UpsertTarget) -> None:
 
 
 def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
-    """Rewrite files worth it within the budget, in one commit; None without any, or if the commit
-    came too late.
+    """Rewrite the files that are worth it, within the budget, in one commit. None: no file was
+    worth it, or the commit came too late.
     """
     log = app.lake.log(path)
     snapshot = log.state()

@@ -8,10 +8,10 @@ Out: staged files, net of changes per key within a task, in the layout of the ta
 
 A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the
 last change per key of each table before anything is shuffled, and writes the rest. A problem holds
-its table only; when schema_history is wrong and the event knows better, it is healed and the table
-catches up. Windows of up to apply.driver_decode_bytes are decoded in the driver by the same
-function, in a few threads: the kernels, Arrow and Parquet don't hold Python's lock, and no worker
-has to start.
+its table only. If schema_history is wrong and the event has the right columns, schema_history is
+healed, and the table catches up. Windows of up to apply.driver_decode_bytes are decoded in the
+driver by the same function, in a few threads: the kernels, Arrow and Parquet don't hold Python's
+lock, and no worker has to start.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChu
 def decode_changes(
     app: Application, window: Window, later: Sequence[PrewrittenSegment], plans: Mapping[str, TablePlan]
 ) -> Decoded:
-    """Stage the window's changes, and account for its bytes. A table whose changes can't be had is
-    held.
+    """Stage the window's changes, and account for its bytes. If a table's changes can't be read, it
+    is held.
 
     later: prewrites committed by the window.
     """
@@ -138,7 +138,9 @@ def decode_changes(
 
 
 def _changes(app: Application, tables: Mapping[str, StagedTable]) -> int:
-    """The changes whose keys the positional writer holds, or would but for MergeOnce."""
+    """Number of changes whose keys the positional writer holds in memory, or would hold if
+    MergeOnce didn't send them to MERGE.
+    """
     once, changes = app.memory(MergeOnce), 0
     for name, table in tables.items():
         changes += sum(upsert.changes for upsert in table.upserts)
@@ -148,7 +150,7 @@ def _changes(app: Application, tables: Mapping[str, StagedTable]) -> int:
 
 
 def _fits_driver(app: Application, payload_bytes: int) -> bool:
-    """Whether a window is decoded here. Spark's settings are asked only when the answer hangs on them."""
+    """Whether the driver decodes this window. Spark's settings are read only if they decide."""
     given = app.pipeline.apply.driver_decode_bytes
     if given is not None:
         return payload_bytes <= given
@@ -158,7 +160,7 @@ def _fits_driver(app: Application, payload_bytes: int) -> bool:
 
 
 def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[Found]:
-    """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
+    """decode_refs() in several threads, as many as the work needs. Together they hold no more rows than one worker."""
     work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
     runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, DRIVER_THREADS_MAX)))
     if len(runs) == 1:
@@ -228,8 +230,8 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     """Rows of chunks, as decode_refs gives changes; a chunk other than the landed one as
     DamagedChunk.
 
-    Never in one stage with the log's changes: it keeps the last change of a key, and all of the log
-    would be last.
+    Never in one stage with the log's changes. A stage keeps the last change of a key, so a change
+    of the log would always win over a chunk's row.
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
@@ -279,7 +281,7 @@ def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: Changes
 
 
 def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, CommitSpan]:
-    """A transaction given up in mid-stream is outside of every window."""
+    """An unfinished transaction, which the stream gave up, lies outside of every window."""
     windows = plan.windows.get(ref.source, {})
     if not ref.given_up_ts:
         return windows
@@ -287,8 +289,8 @@ def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, CommitSpan]:
 
 
 def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Found]:
-    """A problem for each table perhaps changed by the segment in its window; all its bytes are
-    quarantined.
+    """A problem for each table that the damaged segment may have changed in its window. All bytes
+    of the segment are quarantined.
     """
     known = plan.known.get(ref.source, NOTHING_KNOWN)
     judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))

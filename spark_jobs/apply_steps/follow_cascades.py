@@ -108,8 +108,8 @@ def _hold(app: Application, window: Window, source: str, children: Children, dou
 
 
 def _place(app: Application, window: Window, physical: Physical, name: str) -> Place:
-    """Where a doubt was met: below the rename or drop of its table, where the wait ends then. Whoever has its rows now
-    waits with it, and is read anew.
+    """Where a doubt was met: below the rename or drop of its table, where the wait ends then. The table that has its
+    rows now waits with it, and a snapshot reads it anew.
     """
     place, version = met_in(app, window, name), app.histories[physical.source].version_at(*physical.pair, window.cut_ts)
     if version is None or version.status is not VersionStatus.DROPPED:
@@ -184,7 +184,7 @@ class _Played:
         self._reader.check_readable(apart, self._given.decoded.plan.known.get(self._source, NOTHING_KNOWN))
 
     def _rules(self) -> list[_Rules]:
-        """As versions of the tables come and go in the window, for changes after a table's position."""
+        """The rules in force in each part of the window, as versions of the tables begin and end."""
         history, low_ts = self._app.histories[self._source], min(self._begins.values())
         made = [
             version
@@ -308,7 +308,9 @@ class _Played:
         raise Doubt("foreign keys act on one another more often than is followed")
 
     def _unsure(self) -> dict[Name, int]:
-        """Up to where rows of children may be later ones, or lack, as snapshots read them meanwhile."""
+        """Per child a commit_ts. Up to it, rows may be missing or newer than the log, because a snapshot read them
+        meanwhile.
+        """
         return self._of_each(unsure_upto)
 
     def _of_each(self, upto: Callable[[Application, TableWindow, Physical], int]) -> dict[Name, int]:
@@ -316,7 +318,9 @@ class _Played:
         return {name: upto(self._app, entry, Physical(self._source, *name)) for name, entry in children}
 
     def _check_again(self, effects: Sequence[Effect]) -> None:
-        """Where silver is further than the window begins, a foreign key's values in a row are newer than the row."""
+        """Raise Doubt for effects on rows that silver has from beyond the window's beginning: their foreign key values
+        may be newer than the change.
+        """
         for effect in effects:
             entry = self._children[effect.table]
             if effect.after is not None and effect.order[0] <= entry.again_ts and exact_from(entry) is None:

@@ -74,7 +74,7 @@ def _id(version: TableVersion) -> tuple[str, str, str, int]:
 
 
 def _approved_ts(app: Application, name: str) -> int:
-    """A person has approved the table's DDL up to here."""
+    """A person has approved the table's DDL up to this commit_ts."""
     standing = app.states.get(name)
     return standing.approved_ts if standing is not None else 0
 

@@ -1,4 +1,4 @@
-"""How long the window's markers took from their commit at the source to this cut.
+"""The latency of the window's markers: from their commit at the source to this cut.
 
 In:  silver's marker table, when the window has changed it.
 Out: rows of control/latency, and a line's worth of percentiles.

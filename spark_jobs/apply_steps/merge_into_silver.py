@@ -53,7 +53,8 @@ def merge_into_silver(
     """Write every table of the window. A Terminal error holds its table; any other fails the
     window, all together.
 
-    A table given back by the positional writer is released, and catches up.
+    If the positional writer gives a table back, the table is released, and catches up below the
+    cut.
     """
     works, versions, outcomes = list[TableToWrite](), dict[str, int](), dict[str, Outcome]()
     for name, entry in window.tables.items():
@@ -103,9 +104,9 @@ def merge_into_silver(
 def _given_back(app: Application, window: Window, name: str, outcome: GivenBack) -> str:
     """The table's next writer, for people.
 
-    Windows below the cut get smaller, as ChangeDensity knows by now how many changes this one had.
-    MERGE takes one where it can't, or didn't: windows above the cut come in between, and may hold
-    less.
+    The next window below the cut is smaller, since ChangeDensity now knows how many changes this
+    one had. If it can't be smaller, or wasn't the last time, MERGE writes it. Windows above the cut
+    come in between, and may hold fewer changes.
     """
     if not outcome.window_only:
         app.memory(MergeOnly)[name] = outcome.why
@@ -120,14 +121,18 @@ def _given_back(app: Application, window: Window, name: str, outcome: GivenBack)
 
 
 def _described(app: Application, name: str, plan: TablePlan, version: int) -> int:
-    """The Delta version with the comments of now: those of the pipeline file may be others than before."""
+    """Bring silver's comments up to date: the pipeline file may have changed them. Returns the Delta version after
+    that.
+    """
     if plan.describes is None:
         return version
     return describe_silver(app.lake.log(silver_path(*app.names.pair(name))), plan.describes).version
 
 
 def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
-    """The same outcomes, except where another writer has overwritten a table's commit meanwhile."""
+    """The outcomes. If another writer has overwritten a table's commit meanwhile, the error takes
+    its place.
+    """
 
     def look(name: str) -> None:
         app.lake.log(silver_path(*app.names.pair(name))).check_kept()

@@ -106,7 +106,9 @@ def _bytes_max(app: Application) -> int:
 
 
 def _bytes_max_below(app: Application) -> int:
-    """The first window of a table given back is as dense as the one above the cut."""
+    """The most bytes of a window below the cut. The first window of a table given back is assumed
+    to be as dense as the one above the cut.
+    """
     bytes_max = app.memory(DensityBelow).bytes_max(_bytes_max(app))
     return _followed(app, FollowedBelow, bytes_max)
 
@@ -127,13 +129,15 @@ def _sources(app: Application) -> list[str]:
 
 
 def _frontier(app: Application, source: str) -> int:
-    """How far a source behind the cut can go: to the cut, and no further than it is resolved."""
+    """The end of the next window of a source behind the cut: the cut, or its resolved_ts if that is
+    lower.
+    """
     return min(app.cut_ts, app.index.resolved(source))
 
 
 def _released(app: Application) -> dict[str, Collection[Physical]]:
-    """Tables catching up by themselves, with the physical tables of each; none without a way
-    further now.
+    """The tables that catch up by themselves, each with its physical tables. A table that can't go
+    further now isn't among them.
     """
     ready: dict[str, Collection[Physical]] = {}
     in_vain = app.memory(AskedInVain)
@@ -146,7 +150,7 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
 
 
 def _unknown(app: Application, name: str) -> set[Physical]:
-    """The physical tables behind a name unknown to every history."""
+    """The physical tables of a logical name that no schema history knows."""
     candidates = {Physical(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
     return {
         physical
@@ -224,11 +228,11 @@ def _reach_to(app: Application, window: Window, cut_ts: int) -> Window:
 
 
 def _guard_histories(app: Application, window: Window) -> None:
-    """The DDL of a table catching up is followed in order: its own windows come first, whatever is
-    read above.
+    """Keep DDL in order: a table that catches up meets its statements in its own windows, before
+    the main window does.
 
-    A table with an unfollowed statement lacks a version from there on; the main window makes none
-    either.
+    If a statement of a table wasn't followed, the table has no version from there on. The main
+    window doesn't make one either.
     """
     for name, state in app.states.of(State.RELEASED):
         if not state.is_unread:
@@ -242,7 +246,9 @@ def _guard_histories(app: Application, window: Window) -> None:
 
 
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
-    """A table with rows older than capture is named and held, never half filled in silence."""
+    """Hold tables with rows older than capture: silver would lack those rows, and nobody would see
+    it.
+    """
     sources = [window.behind] if window.behind else (list(app.histories) if window.main and app.unchecked() else [])
     if sources:
         physical = {

@@ -1,4 +1,5 @@
-"""Silver is made for the positional writer's new tables: decode writes rows into its folder.
+"""Create silver tables for the positional writer before decode, because decode writes rows into
+their folders.
 
 In:  the plans of the window's tables.
 Out: a commit for each missing table; MERGE makes its tables itself.

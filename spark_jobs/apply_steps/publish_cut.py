@@ -4,8 +4,9 @@ In:  the window's Delta versions, window.held, TakenWaves.
 Out: control/table_states events for newly held tables; answers to waves in control/snapshots;
      control/cuts rows for this window's writes.
 
-States go first: no reader may see a cut over a table behind it and not yet named as held. States of
-tables catching up go last: those are named already, and each active table has its row of the cut.
+States of held tables are written first: no reader may see a cut before it sees which tables are
+behind the cut. States of tables that catch up are written last: they are named as waiting until
+then, and an active table must have its row of the cut.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT)
 
 
 def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: Mapping[str, int]) -> None:
-    """Record held tables and the others' states, then the cut; below it, how far a source is."""
+    """Record the states, then the cut. A window below the cut records how far its source is instead
+    of a cut.
+    """
     app.check_claim()
     standings = dict(window.held)
     answers, by_waves = take_answers(app, window, waves)
@@ -91,9 +94,9 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
 
 
 def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing], unwritten: Collection[str]) -> None:
-    """Hold tables about to go on, if their silver can't be read or isn't as published: nobody
-    asked, as this window wrote nothing to it. A row of the cut would have no version of it, or call
-    its newest one sound.
+    """Hold tables that are about to continue, if their silver can't be read or isn't as published.
+    This window wrote nothing to them, so no writer has checked that. A row of the cut would have no
+    version, or would call a changed one correct.
     """
     for name in sorted(set(unwritten) - window.held.keys()):
         standing = standings.get(name)
@@ -140,7 +143,9 @@ def _found_above(app: Application, window: Window, standings: dict[str, Standing
 
 
 def _is_view(app: Application, entry: TableWindow) -> bool:
-    """Whether a name in the window's segments was never a table's: a view's was dropped as none."""
+    """Whether a name in the window's segments is a view's: views are recorded as dropped tables
+    with the engine `view`.
+    """
     versions = [v for of in entry.physical for v in app.histories[of.source].versions(*of.pair)]
     return bool(versions) and all(version.engine in VIEWS for version in versions)
 
@@ -159,8 +164,8 @@ def _caught_up(
 
 
 def _goes_back(app: Application, window: Window) -> list[str]:
-    """The tables of the source brought to the cut by a window: one written by a killed window has
-    no row yet.
+    """The tables of a source that this window brings to the cut. A table that a killed window wrote
+    has no row of the cut yet.
     """
     if window.behind is None or window.cut_ts < app.cut_ts:
         return []
@@ -168,7 +173,9 @@ def _goes_back(app: Application, window: Window) -> list[str]:
 
 
 def _back_with(app: Application, window: Window, source: str) -> dict[str, Standing]:
-    """Its tables, once a source is no longer behind; such as lack rows still do."""
+    """New standings of a source's tables, when the source is no longer behind. Tables that lack
+    rows still lack them.
+    """
     standings = {}
     for name, state in app.states.of(State.RELEASED):
         standing = after(app, name, SourceBack(source)) if state.source == source else None
@@ -183,9 +190,10 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
 def _row(
     app: Application, window: Window, name: str, state: Standing | None, version: int | None
 ) -> dict[str, object] | None:
-    """A row of control/cuts; None for a waiting table that can't be read or isn't as published: its
-    standing is told, and the known facts of its silver stay, until it is asked again. One lacking
-    rows goes on without its old ones: its present silver counts, unless it is somebody else's.
+    """A row of control/cuts. None for a waiting table whose silver can't be read or isn't as
+    published: its standing is recorded, and the published facts about its silver stay until it is
+    checked again. A table that lacks rows loses its old rows anyway, so its present silver counts,
+    unless another writer owns it.
     """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     if version is None:

@@ -43,14 +43,15 @@ def record_ledger(app: Application, window: Window, accounted: Iterable[Accounte
     app_id = f"tidegate/{app.pipeline.pipeline}/ledger"
     mark = (app_id, window.cut_ts)
     if not window.main:
-        # Ends of windows below the cut come in no order; what each publishes is a commit that nothing else counts.
+        # Windows below the cut end in no order, so their cut_ts is no transaction version. The number of their
+        # publication is.
         mark = (f"{app_id}/{window.behind or 'catch_up'}", app.positions.publications(window))
     app.control.append(tables.LEDGER, rows, app_transaction=mark)
 
 
 def _whole(accounted: Iterable[Accounted]) -> Iterator[Accounted]:
-    """One entry per segment: rows prepared and committed in one window are read twice, and count
-    once.
+    """One entry per segment. Rows that are prepared and committed in the same window are read
+    twice, and count once.
     """
     entries = list(accounted)
     later = {(entry.source, entry.seq): entry for entry in entries if entry.prewritten}
@@ -62,7 +63,7 @@ def _whole(accounted: Iterable[Accounted]) -> Iterator[Accounted]:
 
 
 def _both(first: Ledger, prewritten: Ledger) -> Ledger:
-    """The first reading's waiting bytes count as the other reading accounts for them."""
+    """The ledger of both readings: bytes that wait in the first one count as in the second."""
     ignored = {rule: count for rule, count in prewritten.ignored.items() if rule != _OUTSIDE}
     taken = Ledger(
         prewritten.decoded_bytes + prewritten.quarantined_bytes + sum(ignored.values()),

@@ -93,9 +93,7 @@ def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pa
 
 
 def _statements(app: Application, window: Window, ref: SegmentRef) -> Sequence[DdlStatement]:
-    """A segment's DDL; when it can't be had, as the segment is damaged, all tables named by the
-    segment are held.
-    """
+    """A segment's DDL. If the segment is damaged, all tables that it names are held."""
     try:
         return statements_of(app.index.read(ref))
     except (OSError, MemoryError, Transient):
@@ -164,8 +162,8 @@ def _hold(
     error: Terminal,
     since_ts: int = 0,
 ) -> None:
-    """Hold the kept tables among the names, if not applied beyond the place, and if there then (or
-    at since_ts).
+    """Hold the kept tables among the names that existed at the place (or at since_ts), and that
+    aren't applied beyond it.
     """
     since_ts = since_ts or at.at_ts
     for database, table in sorted(set(names)):
@@ -193,7 +191,7 @@ def _waits_together(
     """Whether a statement is left to the windows of a table catching up to it first; its other
     tables go there too.
 
-    Such a table lacks a version since an earlier statement wasn't followed, so no version is made
+    Such a table has no version, because an earlier statement wasn't followed. So no version is made
     here either.
     """
     kept = sorted({app.names.logical_name(*name) for name in names if app.names.keeps(source, *name)})
@@ -255,7 +253,9 @@ def _may_be_ours(app: Application, window: Window, version: TableVersion) -> boo
 
 
 def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
-    """A sequence, by this window's DDL, is no table: its rows are not asked for."""
+    """Leave out a sequence that this window's DDL created: it isn't a table, and nobody needs its
+    rows.
+    """
     entry = window.tables.get(app.names.logical_name(version.database, version.table))
     if entry is not None:
         entry.physical.discard(version.physical)

@@ -5,11 +5,11 @@ In:  the window's segments; control/prewrites; the window's pairs of TiDB's prew
 Out: Committed: the segments of these rows with the commit_ts of each answer. Their tables take part
      in the window. Tables are held where an answer's rows aren't known.
 
-A prewrite's rows are only in the window of its answer, however far back they lie: decoding passes
-them over where they stand, and reads them here by pointer. One rolled back, or never answered,
-stays out. A server's XA branches have their prewrites in control/prewrites until they are answered
-(window/pairing/committed_branches.py); TiDB's are paired from bronze alone, in each window
-(window/pairing/pairs.py, committed_rows.py).
+A prewrite's rows count only in the window of its answer, however far back they lie. Decoding skips
+them at their own place; this step reads them by pointer. A prewrite that is rolled back, or never
+answered, is never read. A server's XA branches have their prewrites in control/prewrites until they
+are answered (window/pairing/committed_branches.py); TiDB's are paired from bronze alone, in each
+window (window/pairing/pairs.py, committed_rows.py).
 
 It comes after the waves of snapshots, as they may let a table begin below the window: commits in
 between are taken again. Shards left out of the window then stay so: the rows come with their

@@ -1,4 +1,5 @@
-"""The waves of snapshots of this window, and from where on their tables' changes are applied again.
+"""The waves that end in this window. Their tables' changes are applied again from each wave's low
+mark on.
 
 In:  the window's segments with the watermark table, bronze/chunks, control/snapshots,
      schema_history.
@@ -66,7 +67,7 @@ def resolve_watermarks(app: Application, window: Window) -> tuple[Window, TakenW
 
 
 def _take(app: Application, window: Window, waves: TakenWaves, source: str, wave: EndedWave) -> None:
-    """Each of its tables takes its share, or the wave gets its refusal."""
+    """Take the wave's rows for each of its tables, or answer the wave with a refusal."""
     refs = chunk_refs(app.lake, source, [wave.token])
     by_name: dict[tuple[str, str], list[ChunkRef]] = {}
     for ref in refs:
@@ -86,7 +87,7 @@ def _take(app: Application, window: Window, waves: TakenWaves, source: str, wave
 
 
 def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, share: Share, verdict: Verdict) -> str:
-    """Obey the verdict of a share: why its rows aren't taken, or "" when they are."""
+    """Do what the verdict says. Returns why the rows aren't taken, or "" if they are."""
     physical, wave = share.physical, share.wave
     if verdict.fails:
         waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, verdict.refused))
@@ -118,8 +119,8 @@ def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, s
 
 
 def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) -> bool:
-    """Whether a DDL changed a table while a wave was read. A version begun by a snapshot's own wave
-    is none.
+    """Whether a DDL changed a table while a wave was read. The version that a snapshot's own wave
+    begins isn't a DDL.
     """
     versions = history.versions(*name)
     return any(
@@ -128,7 +129,7 @@ def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) 
 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
-    """Whether this window answers for a table; else a later one does, when the table is
+    """Whether this window answers for a table. If not, a later window does, when the table is
     released.
     """
     name = app.names.logical_name(*physical.pair)

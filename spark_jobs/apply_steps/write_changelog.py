@@ -5,8 +5,8 @@ In:  window.tables after decode_changes: tables with undecoded rows have left it
 Out: one commit per changelog, before silver's own (include/tidegate/changelog).
 
 It reads the segments a second time, for the images as they were logged; nobody else pays for that.
-Changes by foreign keys below the log come from follow_cascades. A changelog without some changes
-says so in a row of its own (`gap`), and never holds its table.
+Changes by foreign keys below the log come from follow_cascades. If changes are missing in a
+changelog, a row `gap` says so. A gap never holds the table.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def write_changelog(
 
 
 def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[], _T]) -> _T | None:
-    """A step's result; None where its table, or the table's changelog, can't be read or written: it
-    is held.
+    """The result of a step. None if the table or its changelog can't be read or written: then the
+    table is held.
     """
     try:
         return step()
@@ -145,7 +145,9 @@ def _begun(app: Application, window: Window, entry: TableWindow) -> _Log:
 
 
 def _begin_anew(app: Application, entry: TableWindow) -> Iterator[tuple[Physical, int, bool]]:
-    """Shards that begin anew in this window: above which commit_ts, and whether they lacked rows until then."""
+    """The shards that begin anew in this window. For each: above which commit_ts, and whether it lacked rows until
+    then.
+    """
     for physical in sorted(entry.physical) if entry.routed else ():
         history, begun_ts = app.histories[physical.source], entry.begins(physical)
         before = history.version_at(*physical.pair, begun_ts)
@@ -176,7 +178,9 @@ def _begun_whole(app: Application, window: Window, entry: TableWindow) -> _Log:
 
 
 def _standings(app: Application, name: str) -> Sequence[Standing]:
-    """In order, the present one last; read only of a table that may have gone on from later."""
+    """A table's standings in order, the present one last. They are read only if the table may have
+    skipped changes.
+    """
     state = app.states.get(name)
     if state is None or state.state not in (State.RELEASED, State.SNAPSHOT):
         return ()
@@ -220,7 +224,9 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
 
 
 def _write_large(appending: Sequence[Appending]) -> None:
-    """The largest's rows in memory become a file, as long as one is large, or all together are."""
+    """While one changelog, or all together, hold too much memory: write the largest one's rows to a
+    file.
+    """
     while largest := max(appending, key=lambda table_changes: table_changes.pending_bytes, default=None):
         together = sum(table_changes.pending_bytes for table_changes in appending)
         if largest.pending_bytes < CHANGELOG_FILE_BYTES and together < CHANGELOG_PENDING_BYTES:
@@ -229,7 +235,9 @@ def _write_large(appending: Sequence[Appending]) -> None:
 
 
 def _of_each(changes: Callable[[Iterable[Name]], _Changes], logs: dict[Name, _Log], names: set[Name]) -> _Changes:
-    """All together; one by one where it fails, since one table's failure isn't the others'."""
+    """Read all tables together. If that fails, read them one by one: the failure of one table isn't
+    the others'.
+    """
     try:
         return changes(names)
     except (OSError, MemoryError, Transient):
@@ -248,7 +256,7 @@ def _lose(logs: Iterable[_Log], error: Terminal) -> None:
 
 
 def _finish(app: Application, window: Window, plan: TablePlan, log: _Log) -> None:
-    """Statements, and words about the changelog itself; then the commit."""
+    """Add the statements, and the rows about the changelog itself (begin, gap); then commit."""
     entry, statements = log.entry, [version for _, version in plan.changes]
     for physical in sorted(entry.physical):
         begun_ts = entry.begins(physical)

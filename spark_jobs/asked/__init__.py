@@ -1,11 +1,11 @@
 """Generated columns missing in MariaDB's log, asked for at the server (apply_steps/ask_generated).
 
-A generated column's value follows from stored columns of its row, and from nothing else. A row
-read at any later time has the value of the log's row on two conditions: these stored columns are
-equal, and the table computes the value as before. A row with a later change is asked for again, in
-a window with that change.
+A generated column's value depends only on stored columns of its row. So a row that is read later
+has the value of the logged row if two things hold: these stored columns are equal, and the table
+still computes the value in the same way. If the row has changed since, it is asked for again in the
+window of that change.
 
-A server shows an expression in its own words, perhaps others than the statement's in the log.
-Where they aren't plainly the same, the server's log after the window is looked through once. If
-no statement there is about the table, the server shows the columns of the window's last version.
+A server may show an expression in other words than the logged statement. If the two texts differ,
+the server's log after the window is searched once. If no statement there is about the table, the
+shown columns are those of the window's last version.
 """

@@ -38,15 +38,15 @@ _CHANGED: Final = "rows of it have changed again at the source since"
 
 
 class ShownColumns(dict[tuple[str, int], tuple[object, ...]]):
-    """The columns behind a version's values, as the source shows them: by TableVersion.name
-    and its number.
+    """The columns by which a version's values are computed, as the source shows them: by
+    TableVersion.name and its number.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSource:
-    """A source to ask for a window. end: the window's, in the source's log; None where no segment
-    of it says so.
+    """A source that a window asks. end: the window's end in the source's log; None if no segment
+    has it.
     """
 
     connection: WorkerConnection
@@ -93,8 +93,8 @@ def _renamed(read: ReadByKey, version: TableVersion) -> ReadByKey:
 
 
 def _alike(lacking: Lacking, hung: Sequence[Column], read: ReadByKey, *, doubted: bool) -> list[int | None]:
-    """Per row its place among the read ones; None where its stored columns are others, or it isn't there. doubted:
-    whether a NULL may be one of several impossible dates.
+    """Per lacking row its index among the read rows; None if it isn't there or its stored columns differ. doubted: a
+    NULL may stand for one of several impossible dates.
     """
     keys = read.rows.select(lacking.version.silver_key).to_pylist()
     by_key = {tuple(key.values()): place for place, key in enumerate(keys)}
@@ -182,7 +182,9 @@ def _same(some: Sequence[Column | None], others: Sequence[Column | None]) -> boo
 
 
 def _form(column: Column) -> tuple[object, ...]:
-    """All of a type: 1.5 of a DECIMAL(9,2) is '1.50' in a text. A number's width shows only with ZEROFILL."""
+    """All facts of a type that show in a computed text: 1.5 in a DECIMAL(9,2) is '1.50'. The width of an integer shows
+    only with ZEROFILL.
+    """
     kind = canonical(column)
     has_width = kind.kind not in _WHOLE or "zerofill" in column.type
     return (
@@ -198,7 +200,7 @@ def _shown(column: Column | None) -> object:
 
 
 def _exact(column: Column, values: Sequence[Any]) -> list[Any]:
-    """In a form in which only equal values are equal: -0 is another one than 0."""
+    """Values in a form in which only identical ones are equal: -0 differs from 0."""
     if canonical(column).kind in (Kind.FLOAT, Kind.DOUBLE):
         return [None if value is None else struct.pack("<d", value) for value in values]
     return list(values)

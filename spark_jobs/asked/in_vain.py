@@ -11,7 +11,7 @@ class AskedInVain(dict[str, tuple[int, int]]):
     """Logical name -> how often in a row, and up to which cut_ts it was tried."""
 
     def note(self, name: str, cut_ts: int) -> int:
-        """How often by now."""
+        """Count a failed try; returns how many there were."""
         times = self.get(name, (0, 0))[0] + 1
         self[name] = (times, cut_ts)
         return times

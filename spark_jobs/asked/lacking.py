@@ -129,8 +129,8 @@ class LastImages:
         of.rows += taken.num_rows
 
     def _lacking(self, logged: TableImages) -> npt.NDArray[np.bool_]:
-        """Per written image whether it lacks the value of a generated column. Raises Unanswered where
-        one lacks another column's, too.
+        """bool per written image: it lacks the value of a generated column. Raises Unanswered if it also lacks the
+        value of another column.
         """
         rows, present, version = logged.images.rows, logged.images.present, logged.version
         if present is None:

@@ -73,7 +73,7 @@ class LoggedChanges:
     def __init__(self, app: Application, window: Window, committed: Sequence[PrewrittenSegment], source: str) -> None:
         self._app, self._window, self._committed, self._source = app, window, committed, source
         self.count = 0
-        self.keeps_places = False  # whether who reads asks for these:
+        self.keeps_places = False  # True: the reader also wants these two:
         self.files: dict[int, str] = {}  # seq -> binlog file
         self.gtids: dict[int, str] = {}  # commit_ts -> GTID
 
@@ -81,7 +81,7 @@ class LoggedChanges:
         return segments_naming(self._app.names, self._window, self._committed, self._source, wanted)
 
     def read(self, looked: Mapping[Name, Looked], store: Store, *, inserts: bool) -> Iterator[Logged]:
-        """Raises Doubt where what was logged can't be read."""
+        """Raises Doubt if a logged change can't be read."""
         versions = {name: self._app.histories[self._source].versions(*name) for name in looked}
         for part, segment in read_segments(self._app.lake, self._parts({*looked})):
             self.files[part.ref.seq] = part.ref.file
@@ -90,7 +90,9 @@ class LoggedChanges:
             yield from self._of_segment(part, segment, (versions, looked), store, inserts)
 
     def _damaged(self, part: NamedSegment, looked: Collection[Name], error: StreamCorrupt) -> Doubt:
-        """About one of the tables that the segment names: the others' turn comes when its children are left out."""
+        """A doubt about one of the tables that the segment names. If its children are left out, the next try names
+        another one.
+        """
         named = {*self._app.names.kept(self._source, part.ref.tables), *part.names}
         name = min(named.intersection(looked), default=None)
         return Doubt(f"a segment with changes of its parents, or of its own, is damaged: {error}", name)
@@ -160,9 +162,9 @@ class LoggedChanges:
         return frozenset()
 
     def check_readable(self, parents: Mapping[Name, int], known: Known) -> None:
-        """Raises Doubt when the log changes parents in ways that aren't rows: statements, what
-        can't be read. parents: those that take no part in the window themselves, where nobody else
-        looks; from which commit_ts on.
+        """Raises Doubt if the log changes parents other than by rows: by a statement, or by
+        something unreadable. parents: those outside the window, since no other step looks at them
+        -> from which commit_ts on.
         """
         versions = {name: self._app.histories[self._source].versions(*name) for name in parents}
         whole = (part for part in self._parts({*parents}) if part.answers is None)
@@ -197,7 +199,7 @@ def _whose(
 
 
 def _telling(logged: TableImages, looked: Looked) -> TableImages:
-    """Without updates that leave the looked-at columns as they are: of most parents' changes nothing is left."""
+    """The images without updates that leave the looked-at columns unchanged. For most parents nothing remains."""
     rows, present = logged.images.rows, logged.images.present
     ops = rows.column(tables.OP).to_numpy()
     before = np.flatnonzero(ops == IMAGE_BEFORE)
@@ -263,8 +265,8 @@ class _Cells:
 
 
 def _is_whole(logged: TableImages, present: npt.NDArray[np.bool_], cells: Collection[str]) -> bool:
-    """Whether images have all that a row is made of: no hidden hash, and no column that silver
-    leaves out. cells: rules look at these.
+    """Whether the images have whole rows. The hidden hash, and columns that silver leaves out, may
+    be absent. cells: the columns that rules look at.
     """
     names = logged.images.rows.schema.names[len(tables_of_system()) :]
     unasked = logged.plan.marks[:, L.MARK_UNASKED].tolist()
@@ -273,11 +275,11 @@ def _is_whole(logged: TableImages, present: npt.NDArray[np.bool_], cells: Collec
 
 
 class _Absent:
-    """In the place of a value that an image doesn't have."""
+    """Stands for a value that an image doesn't have."""
 
 
 _ABSENT = _Absent()
-_UNTOLD = _Absent()  # ... and that may be another one than before
+_UNTOLD = _Absent()  # the same, and the value may have changed
 
 
 def tables_of_system() -> tuple[str, ...]:
@@ -286,7 +288,7 @@ def tables_of_system() -> tuple[str, ...]:
 
 
 def acts_on(rule: Rule, change: Logged) -> bool:
-    """Whether a parent's change may do something to children. Raises Doubt where its image doesn't tell."""
+    """Whether a parent's change may change children. Raises Doubt if its image doesn't tell."""
     before, after = change.before, change.after
     assert before is not None, "inserts weren't asked for"
     names = rule.parent_columns

@@ -106,7 +106,7 @@ def _batch(
 
 
 def _left(key: Key, effect: Effect) -> Row | None:
-    """The row that an effect leaves under a key; None when it is gone from there."""
+    """The row that an effect leaves under a key; None if it leaves none."""
     return effect.after if effect.after is not None and effect.after.key == key else None
 
 
@@ -118,7 +118,9 @@ def _columns(
     store: Store,
     masked: Masked,
 ) -> list[pa.Array]:
-    """needed: per row whether it must be whole; of the others the key suffices."""
+    """One array per field. needed: per row whether it must be whole; for the others the key is
+    enough.
+    """
     order: dict[int, list[int]] = {}
     for at, row in enumerate(rows):
         order.setdefault(row.origin[0], []).append(at)

@@ -85,8 +85,9 @@ def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked,
 def exact_rows(
     app: Application, entry: TableWindow, rule: Rule, forms: Collection[tuple[Any, ...]], looked: Looked, store: Store
 ) -> Iterator[Logged]:
-    """Rows of an exact wave's chunks that a rule reaches, as changes at their place: they are a whole table, which
-    may be larger than memory, and no other row is known there (unsure.py). Raises Doubt.
+    """The rows of an exact wave's chunks that a rule reaches, as changes at their place. The chunks are a whole table,
+    perhaps larger than memory, so only these rows are kept. No other row is known at that place (unsure.py). Raises
+    Doubt.
     """
     place = exact_from(entry)
     for chunk in entry.chunks:

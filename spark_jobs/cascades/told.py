@@ -1,7 +1,7 @@
 """The effects of foreign keys, as rows of changelogs: each at its place among the logged changes.
 
 In:  effects in their order, where the changes that brought them about stand in the log.
-Out: MadeByKeys: rows per table that keeps each change; or why a changelog goes without them.
+Out: MadeByKeys: rows for each table with a changelog; or why its changelog lacks them.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Teller:
         read: tuple[str, LoggedChanges, Store],
         made: MadeByKeys,
     ) -> None:
-        """read: a source, what was read of it, whole rows. A changelog that can't have them says
-        so, and its table goes on.
+        """read: a source, its logged changes, and whole rows. If a changelog can't have these rows,
+        it says so, and its table goes on.
         """
         source, logged, store = read
         numbered: dict[Name, list[tuple[int, Effect]]] = {}

@@ -27,7 +27,8 @@ First = Mapping[str, set[str]]
 def write_in_turns(
     app: Application, works: Sequence[TableToWrite], write: Callable[[Sequence[TableToWrite]], dict[str, Outcome]]
 ) -> tuple[dict[str, Outcome], dict[str, str]]:
-    """Outcomes, and by table the one that it catches up with. Neither has those that wait for the window's next try.
+    """The outcome of each written table; and for each table that isn't written, the one that it catches up with. Tables
+    that wait for the window's next try are in neither.
 
     A table that is held lets those above it go on, as always: one table's trouble is its own.
     """
@@ -73,7 +74,9 @@ def written_first(app: Application, works: Sequence[TableToWrite]) -> First:
 
 
 def in_turns(works: Sequence[TableToWrite], first: First) -> Iterator[list[TableToWrite]]:
-    """All of them. No order helps those that hang on one another in a circle: they come at once, in the last turn."""
+    """The tables in turns. Tables that depend on one another in a circle have no order: they come together, in the last
+    turn.
+    """
     waiting, done = {work.name: work for work in works}, set[str]()
     while waiting:
         turn = [name for name in waiting if first.get(name, set()) <= done] or list(waiting)

@@ -4,11 +4,11 @@ In:  a child's share of a window, its events in control/snapshots.
 Out: commit_ts up to which its rows may be later ones, or lack; where a wave gives it anew, as it
      was at one place.
 
-A chunk is read somewhere between its marks, and counts at the low one. Its rows may therefore be
-later ones. A row may also lack, if a foreign key took it away unseen in between: others went with
-it, in other chunks or tables, and no event names them. An exact wave has none of this
-(tidegate/snapshot/by_view.py): its rows are the whole table at its place, so from there on all is
-known, whatever silver has.
+A chunk is read somewhere between its marks, and counts at the low mark. So its rows may be newer
+than that. A row may also be missing, if a foreign key deleted it unlogged in between. Other rows
+went with it, in other chunks or tables, and no event names them. An exact wave has none of this
+(tidegate/snapshot/by_view.py): its rows are the whole table at its place, so from there on every
+row is known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def unsure_upto(app: Application, entry: TableWindow, physical: Physical) -> int
 
 
 def read_meanwhile(app: Application, entry: TableWindow, physical: Physical) -> int:
-    """Changes up to here a changelog can't have: silver had some of them already, or never had the row before."""
+    """A changelog can't have changes up to this commit_ts: silver had some of them already, or never had the row before
+    them.
+    """
     return NEVER if entry.chunks or _fills(app, entry, physical) else entry.again_ts
 
 

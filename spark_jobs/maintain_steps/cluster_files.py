@@ -5,8 +5,8 @@ The columns are the key's, or those of tables.clustering in the pipeline file; a
 In:  a silver table whose unclustered or small files hold more than a share of its bytes.
 Out: one commit without data changes; or none, when another writer changed those files every time.
 
-OPTIMIZE of a clustered table rewrites all that isn't in a large cube already, so it runs when there is something
-to win: at a share of 0.2 each byte is rewritten about five times over the table's growth, not once a day.
+OPTIMIZE of a clustered table rewrites all files outside of a large cube. So it runs only above a share: with 0.2 each
+byte is rewritten about five times while the table grows, and not once a day.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTabl
 from tidegate.delta.table.state import TableState
 from tidegate.lake.silver.silver_tables import cluster_by, clustering_asked
 
-# In which Delta notes the columns that a file is in order of (ZCubeInfo).
+# In this tag Delta notes by which columns a file is ordered (ZCubeInfo).
 _ORDER_TAG: Final = "ZCUBE_ZORDER_BY"
 
 
 def cluster_files(job: Maintenance, table: SilverTable) -> None:
-    """OPTIMIZE, when the share of bytes that it would put in order is large enough, or all of them
-    are in another order than they should be.
+    """Run OPTIMIZE if it would order a large enough share of the bytes, or if the files are ordered
+    by other columns than they should be.
     """
     started = time.monotonic()
     before, state = job.size(table), job.files(table)
@@ -46,9 +46,9 @@ def cluster_files(job: Maintenance, table: SilverTable) -> None:
 
 
 def _in_other_order(state: TableState) -> bool:
-    """Whether a file was clustered by other columns than the table's: OPTIMIZE alone passes it over.
+    """Whether a file was clustered by other columns than the table's. Plain OPTIMIZE would leave such a file as it is.
 
-    Such files stay behind a run that was killed, and behind a person's ALTER TABLE ... CLUSTER BY.
+    A killed run leaves such files, and so does a person's ALTER TABLE ... CLUSTER BY.
     """
     if not state.clustering_columns or "columnMapping" in state.features:
         return False

@@ -1,4 +1,5 @@
-"""After the tables: bronze in few files. A segment a second makes 86,400 files a day, and a reader opens each.
+"""After the tables: pack bronze's small files. A segment a second makes 86,400 files a day, and a reader opens each
+one.
 
 In:  bronze/segments, but for the files of the last minutes.
 Out: one commit per packed file, beside capture's, without a change of data.

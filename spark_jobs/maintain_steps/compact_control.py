@@ -15,7 +15,7 @@ from tidegate.limits import CONTROL_PACKED_FILES_MIN
 
 
 def compact_control(job: Maintenance) -> None:
-    """Compact what has many files; checkpoint all."""
+    """Compact the control tables with many files, and write a checkpoint of each."""
     for table in tables.ALL:
         if not table.path.startswith("control/") or job.dry_run:
             continue

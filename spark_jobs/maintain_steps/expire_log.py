@@ -1,4 +1,5 @@
-"""Step 5 of maintain: entries of a quiet table's log go, as those of a busy one do.
+"""Step 5 of maintain: remove old entries of a quiet table's log. In a busy table's log apply
+removes them.
 
 In:  the table's log, its delta.logRetentionDuration.
 Out: perhaps a checkpoint; commits and checkpoints before it deleted, once it is old itself.
@@ -22,7 +23,7 @@ from tidegate.delta.table.log_retention import log_ms
 
 
 def expire_log(job: Maintenance, table: SilverTable) -> None:
-    """One listing, where nothing is old."""
+    """If nothing is old, this costs one listing."""
     started = time.monotonic()
     log, state, now = job.log(table), job.files(table), now_ms()
     kept_ms = log_ms(state.configuration)

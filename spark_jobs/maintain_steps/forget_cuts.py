@@ -1,4 +1,4 @@
-"""Before the tables: old cuts go, so nothing is kept for their sake.
+"""Before the tables: remove old cuts, so that no file is kept for them.
 
 In:  control/cuts.
 Out: the rows for kept cuts; none published meanwhile is lost.

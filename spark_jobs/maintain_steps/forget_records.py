@@ -1,4 +1,4 @@
-"""After the tables: what was recorded of work long done goes.
+"""After the tables: remove old records of finished work.
 
 In:  control/ledger, latency, maintenance, actions, table_states, prewrites, snapshots, verification and usage;
      maintain.keep_records_days, but of usage sums and bounds of its own.
@@ -6,8 +6,8 @@ Out: each without its old rows; of table_states each table's last event stays, a
      what it lacks; of prewrites those with their answer in bronze, and those without one; of snapshots the list of
      tidegate/snapshot/progress/worth_keeping.py; of verification each table's newest result.
 
-The ledger and latency may grow by rows a second. Whole files of these go, by the log's statistics, without a look
-inside: older rows that share a file with younger ones stay.
+The ledger and latency may grow by several rows a second. Only whole files of these two go, by the statistics in the
+Delta log. Old rows stay while their file also has younger ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _VERIFIED: Final = ["source", "database", "table", "silver"]
 
 
 def forget_records(job: Maintenance) -> None:
-    """Forget by the time of the work; of the ledger by the source's time, of which the newest cut is now."""
+    """Remove records by the time of the work. The ledger's age is in the source's time: its present
+    is the newest cut.
+    """
     if job.dry_run:
         return
     _forget(job, USAGE, lambda: rewrite(job.lake, USAGE, partial(summed, now=job.now.timestamp())))
@@ -90,8 +92,8 @@ def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
 
 
 def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
-    """Each table keeps its newest result, however old. Its ranges go: their ends are keys, maybe of a person who was
-    deleted since.
+    """The newest result of each table stays, however old it is. Its rows of ranges go: their ends are keys, perhaps of
+    a person who was deleted since.
     """
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))

@@ -1,12 +1,12 @@
-"""After the tables: changelogs without what is too old, in few files.
+"""After the tables: remove old changes from changelogs, and pack their files.
 
 In:  changelog/<database>/<table>; maintain.keep_changelog_days.
 Out: commits beside apply's appends; what was removed hours ago is deleted. The last row of each group in
      control/subscriptions stays.
 
-Whole files go, by the log's statistics: changes that share a file with younger ones stay. The last of the old files
-stays, too: a reader that has read it knows that nothing after its place is gone, however long the table was quiet.
-Age is the source's time, of which the newest cut is now.
+Only whole files go, by the statistics in the Delta log. Old changes stay while their file also has younger ones. The
+last of the old files stays, too. So a reader that has read up to there knows that nothing after it is gone, however
+long the table was quiet. Age is measured in the source's time: its present is the newest cut.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def _keep(job: Maintenance, table: Table) -> None:
 
 
 def _forget(job: Maintenance, table: Table, oldest_ts: int) -> tuple[int, int] | None:
-    """Rows before and after; None when nothing goes."""
+    """Number of rows before and after; None if nothing goes."""
     files = job.lake.log(table.path).state().files
     bounds = [bound for file in files if (bound := file.bounds("commit_ts")) is not None]
     below = max((high for _, high in bounds if high < oldest_ts), default=None)
     if below is None or len(bounds) < len(files):
         return None
-    # What stays must not begin before what goes: readers tell by its beginning that nothing after it is gone. Small
-    # files that were packed around a large one would.
+    # The files that stay must begin after those that go: a reader concludes from the first commit_ts that nothing after
+    # it is gone. A file packed from both sides of a large one overlaps, so the bound moves down to its beginning.
     while (begin := min(low for low, high in bounds if high >= below)) < below:
         below = begin
     return drop_files(job.lake, table, "commit_ts", below)

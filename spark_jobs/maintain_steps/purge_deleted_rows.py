@@ -1,12 +1,11 @@
-"""Step 3 of maintain: rows that deletion vectors hide leave the files.
+"""Step 3 of maintain: rewrite files without the rows that deletion vectors hide.
 
 In:  a silver table of whose rows more than a share is deleted, or with deleted rows in files that
      are older than maintain.purge_days.
-Out: a commit per file, without a change of data; a file that another writer was quicker at stays for the next run.
+Out: a commit per file, without a change of data. If another writer changes the file first, it stays for the next run.
 
-A file at a time, so a race is over that file and second only: beside an apply with a commit every other second, a
-rewrite of the whole table would lose every time. Delta's own REORG does the tables not written by position; it leaves
-files alone that clustering has put into one cube.
+One file at a time: apply may commit every second, so a rewrite of the whole table would lose each race. Tables that the
+positional writer can't write go by Delta's own REORG. It leaves the files of one cube as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.worth_rewriting import dead_share
 
-# Files with less than this are left as they are: rewriting them would win nothing.
+# Files with a smaller share of dead rows are left as they are: a rewrite would gain too little.
 _WORTH_SHARE: Final = 0.05
 
 
@@ -55,7 +54,7 @@ def purge_deleted_rows(job: Maintenance, table: SilverTable) -> None:
 
 
 def _holding(job: Maintenance, table: SilverTable, *, many: bool) -> list[str]:
-    """The files to rewrite. many: of the whole table's rows are deleted."""
+    """Paths of the files to rewrite. many: a large share of the whole table's rows is deleted."""
     days = job.settings.purge_days
     due_ms = 0.0 if days is None else (job.now - timedelta(days=days)).timestamp() * 1000
     return [
@@ -89,5 +88,7 @@ def _purge_file(job: Maintenance, table: SilverTable, path: str, key: tuple[str,
 
 
 def _place(file: LiveFile) -> dict[str, Any]:
-    """The tags by which a file counts as clustered: some of its rows, in its order, are as much."""
+    """The tags by which a file counts as clustered. The new file has some of its rows in the same
+    order, so it keeps them.
+    """
     return {name: file.action[name] for name in ("tags", "clusteringProvider") if file.action.get(name)}

@@ -1,4 +1,4 @@
-"""After the tables: segments that nothing needs any more leave bronze, as whole files.
+"""After the tables: remove segments from bronze that nothing needs any more, as whole files.
 
 In:  bronze/segments, control/cuts, control/table_states, control/followed; maintain.keep_bronze_days.
 Out: one commit that removes files; the files themselves stay until VACUUM.
@@ -17,7 +17,7 @@ from tidegate.tables import SEGMENTS
 
 
 def remove_old_segments(job: Maintenance) -> None:
-    """Per source a prefix of its segments; nothing when keep_bronze_days is null."""
+    """Remove the oldest segments of each source. Nothing if keep_bronze_days is null."""
     days = job.settings.keep_bronze_days
     log = BronzeLog.load(job.lake) if days is not None else None
     if log is None or days is None:

@@ -37,7 +37,7 @@ def remove_orphan_chunks(job: Maintenance) -> None:
 
 
 def _begins(job: Maintenance) -> dict[str, int]:
-    """Per source of chunks the commit_ts at or below which segments are gone; of several Pumps' the lowest."""
+    """Per source of chunks: the commit_ts up to which its segments are gone; for several Pumps the lowest one."""
     log = BronzeLog.load(job.lake)
     if log is None:
         return {}

@@ -1,13 +1,13 @@
-"""Step 1 of maintain: a table's kept versions can be read, by every reader, for as long as their cuts are kept.
+"""Step 1 of maintain: every reader can read a table's versions for as long as their cuts are kept.
 
 In:  the table's properties; the newest version that control/cuts names for it.
 Out: delta.deletedFileRetentionDuration and delta.logRetentionDuration; perhaps a new row of control/cuts.
 
-VACUUM keeps files live within deletedFileRetentionDuration. It looks at no argument (Delta 4.4 ignores RETAIN), Spark
-refuses to read older versions, and the log is cut off after logRetentionDuration. A table that changes once a month is
-named by today's cut with a version of last month: cuts are no use then to a reader of Spark as soon as the table
-changes. A version that is a day old is therefore touched, by a commit without data, and the newest cut is told the new
-version: it holds the same rows. The run tells it of many tables at once.
+VACUUM keeps files that were live within deletedFileRetentionDuration (Delta 4.4 ignores its argument RETAIN). Spark
+refuses to read older versions, and the log is cut off after logRetentionDuration. If a table changes once a month,
+today's cut names a version of last month. As soon as the table changes, Spark can't read that version any more. So a
+version that is a day old is touched: a commit without data makes a new version with the same rows, and a new row of
+control/cuts names it. One commit has these rows of many tables.
 """
 
 from __future__ import annotations
@@ -34,14 +34,18 @@ _INTERVAL: Final = re.compile(r"(?:interval )?(\d+) (hour|day|week)s?")
 
 
 def retain_versions(job: Maintenance, table: SilverTable) -> None:
-    """Set the properties, then name a fresh version for the newest cut; of a dropped table nothing is left to read."""
+    """Set the properties, then name a fresh version for the newest cut. A dropped table needs
+    neither: nobody reads it.
+    """
     _set_retention(job, table)
     if not job.dry_run and not (table.gone and not job.files(table).files):
         _anchor(job, table)
 
 
 def retention_hours(keep_cuts_hours: int) -> int:
-    """How long a removed file stays: a cut's whole life, and the age its version may have had at birth."""
+    """Hours for which a removed file stays: the life of a cut, plus the age of its version when the
+    cut was published.
+    """
     return keep_cuts_hours + SLACK_HOURS
 
 
@@ -49,7 +53,7 @@ def _set_retention(job: Maintenance, table: SilverTable) -> None:
     started = time.monotonic()
     wanted = f"interval {retention_hours(job.settings.keep_cuts_hours)} hours"
     properties = job.files(table).configuration
-    # Longer than ours was set by a person, for a reason. In hours is how we say it, and may be set anew.
+    # A person may have set a longer time, for a reason. A value in hours is ours, and may be changed.
     changed = {name: wanted for name in _RETENTION if _differs(properties.get(name), wanted)}
     if not changed:
         return
@@ -72,7 +76,9 @@ def _differs(present: str | None, wanted: str) -> bool:
 
 
 def _anchor(job: Maintenance, table: SilverTable) -> None:
-    """Touch the table and tell the newest cut, unless the version that it names is young."""
+    """Touch the table, and name the new version for the newest cut; nothing if its present version
+    is young.
+    """
     started = time.monotonic()
     named = table.versions[-1]
     committed = commit_times(job.lake, table.path, [named]).get(named)
@@ -82,18 +88,20 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     if row is None or row["delta_version"] != named or not _same_rows(job, table, named):
         return
     exchange(job.log(table), [], [], operation=_TOUCH)
-    # Before a look at what apply has written: what it publishes for the same cut after that look counts.
+    # Take the time before the look at silver: a row that apply publishes for the same cut after the look must win.
     at = behind(row["published_at"])
     newest = _same_rows(job, table, named)
     if newest is None:
-        return  # apply has written more meanwhile: the cut that it is about to publish names that
+        return  # apply has written more meanwhile, and its next cut names that
     job.name_version({**row, "delta_version": newest, "published_at": at, **size_cells(job.files(table))})
     table.versions.append(newest)
     job.note(table.name, "retain", DONE, time.monotonic() - started, f"version {named} is version {newest} now")
 
 
 def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None:
-    """The newest version, when it shows the rows and columns of `version`; None when it doesn't, or nobody can say."""
+    """The newest version, if it has the same rows and columns as `version`; None if it hasn't, or if the log can't
+    tell.
+    """
     newest = job.files(table)
     if any(_changes_rows(job, table, between) for between in range(version + 1, newest.version + 1)):
         return None
@@ -102,7 +110,7 @@ def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None
 
 
 def _changes_rows(job: Maintenance, table: SilverTable, version: int) -> bool:
-    """Whether a commit changed rows; True when its log file is gone and nobody can say."""
+    """Whether a commit changed rows; True if its log file is gone, since it may have."""
     actions = job.log(table).actions(version)
     if actions is None:
         return True

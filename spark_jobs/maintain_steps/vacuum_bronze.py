@@ -1,8 +1,8 @@
 """After the tables: files that left bronze two days ago or earlier are removed, and its log is checkpointed.
 
 In:  bronze/segments and its properties.
-Out: fewer files on disk. delta.deletedFileRetentionDuration is longer than any apply may go on with what it planned;
-     nothing reads an older version of bronze, and cuts name versions of silver alone.
+Out: fewer files on disk. delta.deletedFileRetentionDuration is longer than an apply may work with the files that it
+     planned; nothing reads an older version of bronze, and cuts name versions of silver alone.
 """
 
 from __future__ import annotations

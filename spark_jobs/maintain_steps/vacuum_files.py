@@ -3,12 +3,12 @@
 In:  the versions that kept cuts name, and when each was replaced.
 Out: fewer files; nothing is touched when the table's retention doesn't cover a kept version.
 
-VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and files that no commit ever named which are
-older than that. A kept version's files died when the version after it was committed, or later. One condition is
-therefore enough: this lies within the retention; retain_versions sees to it, and here it is checked.
+VACUUM removes files that have been dead for delta.deletedFileRetentionDuration, and files of that age that no commit
+names. The files of a kept version died when the next version was committed, or later. So one condition is enough: the
+next version is younger than the retention. retain_versions makes it so, and this step checks it.
 
-Private logs (spark_jobs/merge/private/log.py) of processes that were killed go first: VACUUM doesn't see them, but it
-finds their data files, unless these are the table's.
+Private logs (spark_jobs/merge/private/log.py) of killed processes go first. VACUUM doesn't see them. Afterwards it
+finds their data files, if no version of the table names these.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
 
 
 def _may_go(job: Maintenance, table: SilverTable, written_at: Mapping[str, float]) -> bool:
-    """Whether one of the files that are there is neither the table's now nor was when what VACUUM keeps began."""
+    """Whether an old enough file belongs neither to the newest version nor to the one at the retention's beginning."""
     state = job.files(table)
     oldest = _kept_since(state)
     left = {path for path, at in written_at.items() if at < oldest} - _paths(job, table, state)
@@ -73,7 +73,7 @@ def _paths(job: Maintenance, table: SilverTable, state: TableState) -> set[str]:
 
 
 def why_not(job: Maintenance, table: SilverTable) -> str | None:
-    """The loss of a kept cut by a VACUUM, in one phrase; None when there is none."""
+    """Why a VACUUM would take files of a kept cut, in one phrase; None if it wouldn't."""
     state = job.files(table)
     oldest = _kept_since(state) + VACUUM_CLOCK_SECONDS
     older = [version for version in table.versions if version < state.version]

@@ -39,7 +39,7 @@ def actions_in_silver(
 def _masked(
     action: SilverAction, masks: Mapping[str, Mask], shown: Mapping[str, Column], types: Mapping[int, str]
 ) -> SilverAction | None:
-    """An action in terms of silver; None where masked values, and their type, stay as they are.
+    """The action on silver's column; None if the masked values and their type stay as they are.
 
     shown: columns as silver has them. types: by id, of the columns before.
     """

@@ -1,8 +1,9 @@
-"""Tables that renames link, written together: phase by phase, by commit_ts across all of them.
+"""Write tables that renames link together: phase by phase, in the order of commit_ts over all of
+them.
 
 In:  tables of a window with their plans and changes, the Moves among them.
-Out: the Delta version that each came to, or the error that stopped it. A table that its error stops is held with it;
-     tables that no later rename links to it go on.
+Out: the new Delta version of each table, or the error that stopped it. The error holds its table, and tables that a
+     later rename links to it. The others go on.
 
 At a rename: every table's rows before it are written by then; the versions to read are fixed before anything is
 written; takers are written before givers are emptied.
@@ -110,7 +111,7 @@ class LinkedWriter:
         versions: dict[str, int],
         takes: list[tuple[str, Callable[[], None]]],
     ) -> None:
-        """Find out whether a taker can have its rows, before any taker has written."""
+        """Check that a taker can have its rows, before any taker is written."""
         work, shape = step[0], step[1].shape
         writer = self._writers[work.name]
         assert shape is not None, "a taker has columns"
@@ -121,7 +122,7 @@ class LinkedWriter:
         carried = all(version.physical in gave for version in replaced)
 
         def beside(own: DataFrame | None) -> DataFrame:
-            """The rows that it gets and, of its own rows, those that stay."""
+            """The rows that the taker gets, and those of its own rows that stay."""
             if partly:
                 self._refuse_partial(shape, own, moves)
             if own is None or not shape.past.rows_stay:
@@ -159,7 +160,7 @@ class LinkedWriter:
         failpoint("apply_in_merge")
 
     def _stop(self, name: str, commit_ts: int, error: Terminal) -> None:
-        """A table stops, and with it whom a rename from here on links to it."""
+        """Stop a table, and the tables that a rename from here on links to it."""
         self._stopped[name] = error
         later = [move for move in self._window.moves if move.commit_ts >= commit_ts]
         for partner in sorted(partners(later, name) - self._stopped.keys()):

@@ -3,10 +3,10 @@
 In:  Moves at one commit_ts, the silver tables that give rows.
 Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion.
 
-Why it is exact after a kill: a taker reads the giver's silver at the version before anything of the
-rename's commit_ts, or later, was recorded in it. That version is found in the giver's own log, so
-both tables of a swap read what was there before either was written, however often the window is
-tried. Rows are copied, not shared: neither table's VACUUM or history knows of the other.
+Why it is exact after a kill: a taker reads the giver's silver at its last version without anything
+of the rename's commit_ts, or later. The giver's own log tells which version that is. So both tables
+of a swap read the rows from before either was written, however often the window is tried. Rows are
+copied, not shared: neither table's VACUUM or history knows of the other.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     log = app.lake.log(tables.silver_path(*app.names.pair(name)))
     state = log.state()
     version = state.version
-    # Nothing of the rename, or later, is recorded yet: the newest version is the one to read.
+    # If nothing of the rename, or later, is recorded yet, the newest version is read.
     if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
         return version
 
@@ -100,7 +100,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     actions = actions_in_silver(writer, plain, old, new)
     shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
     fixed = {name: literal(value) for name, value in shards} | {tables.COMMIT_TS: tables.COMMIT_TS}
-    # A giver without silver gives no rows, but only if it never had any: else they would be lost in silence.
+    # A giver without silver gives no rows. It must never have had any: otherwise they would be lost unnoticed.
     if version == _NO_TABLE:
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
@@ -145,8 +145,8 @@ def _aligned(old: TableVersion, new: TableVersion) -> TableVersion:
 
 
 def _refuse_more_columns(app: Application, rows: DataFrame, move: Move, computed: Collection[str]) -> None:
-    """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them. computed:
-    by the pipeline file, of both tables alike.
+    """Raise SchemaMismatch for columns that only silver has (its owner's, or left by an ignored DDL): nobody said what
+    a rename does to them. computed: the computed columns, which both tables have.
     """
     if app.names.logical(move.old.database, move.old.table)[2]:
         return  # those of other shards
@@ -182,7 +182,7 @@ def only_shards(versions: Sequence[TableVersion]) -> str:
 
 
 def replaced_rows(versions: Sequence[TableVersion], *, routed: bool) -> str:
-    """SQL condition: a taker's rows that go as others come."""
+    """SQL condition: the takers' rows that the new rows replace."""
     return " OR ".join(f"({_replaced(version, routed=routed)})" for version in versions)
 
 
@@ -199,7 +199,7 @@ def take_rows(
     replaced: Sequence[TableVersion],
     commit_ts: int,
 ) -> None:
-    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced`
+    """Commit the rows. They replace all rows of an unrouted table, or the rows of the `replaced`
     shards or partitions.
 
     rows: what the taker gets, given its own rows; of a table with versions of rows, all.

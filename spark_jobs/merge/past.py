@@ -34,8 +34,8 @@ class SilverRows(Protocol):
 
 
 def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
-    """Give silver the mode's columns when a key names the table from now on; take them back when nothing of the past
-    is kept.
+    """Add the mode's columns if the pipeline file now names the table. Drop them if it doesn't, and silver keeps no
+    rows of the past.
     """
 
     def fits(columns: Sequence[str] | None) -> bool:
@@ -60,10 +60,11 @@ def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
 
 
 def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
-    """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time.
+    """End every live row (of this shard) at a TRUNCATE or DROP TABLE. Rows that ended before keep their time.
 
-    They end even when silver can't take the shape then: whoever is told to delete ended rows finds them so. A table
-    that is read anew may have waited below some DDLs: ended rows keep their values under the columns' new names.
+    They end even if silver can't take the new shape: then a person is asked to delete ended rows, and finds them
+    marked. A table that is read anew may have waited below several DDLs. Ended rows keep their values under the
+    columns' new names.
     """
     past = writer.work.plan.past
     where = f"{writer.only(version) or ' WHERE true'} AND {past.live}"
@@ -101,7 +102,7 @@ def _renames(written: TableVersion | None, old: TableVersion | None) -> list[Ren
 
 
 def _nothing_ended(writer: SilverWriter, version: TableVersion) -> bool:
-    """Record the statement, without Spark, of a table without rows. False: it may have some."""
+    """Record the statement without Spark if the table has no rows. False: it may have some."""
     state, done = writer.log.state(), (writer.ddl_id("marks", version), version.commit_ts)
     if state.files or state.transaction(done[0]) >= done[1]:
         return False

@@ -1,4 +1,5 @@
-"""Values that the server rewrote, in silver: how they read now, when silver's rows leave no doubt.
+"""The new values of a column that the server rewrote without row events, if silver's rows leave no
+doubt.
 
 In:  silver's rows of one physical table before the statement, and what the statement asks of silver.
 Out: SQL text of each rewritten column's new value.
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def recast_values(rows: DataFrame | None, actions: Sequence[SilverAction], new: TableVersion) -> dict[str, str]:
     """SQL text by the column's new name. rows: None when there are none.
 
-    Raises SchemaMismatch for what isn't certain of every row.
+    Raises SchemaMismatch unless the new value of every row is certain.
     """
     rewritten = [action for action in actions if isinstance(action, ValuesRewritten)]
     if not rewritten or rows is None:

@@ -1,12 +1,12 @@
-"""A statement that gives, changes or takes columns is followed without Spark: our own files, in one commit of ours.
+"""Follow a statement that adds, changes or drops columns without Spark: new files, in one commit.
 
 In:  a table's writer, what the statement asks of silver.
 Out: True: silver has it. False: nothing was done, and Spark has to do it. A killed one leaves files that no commit
      names.
 
-Spark takes seconds to start and seconds for a statement, while a window's other tables wait for the cut. A commit
-stands on exactly the state that was rewritten; when another one came first, files that are still live keep their new
-ones, and only the others are written anew.
+Spark takes seconds to start and seconds for a statement, and the other tables of the window wait for the cut. A commit
+is based on exactly the state that was rewritten. If another commit came first, the new files of files that are still
+live are used again, and only the others are written anew.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ Decide = Callable[[TableState], Reshape | str | None]
 
 
 class Rewriters:
-    """The threads of an application that write files anew, of all tables together: so many are in memory at a time."""
+    """The threads that rewrite files, shared by all tables of an application. Their number bounds
+    the files in memory.
+    """
 
     def __init__(self) -> None:
         threads = max(1, min(os.cpu_count() or 1, limits.DRIVER_THREADS_MAX))
@@ -45,7 +47,7 @@ class Rewriters:
 
 
 def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] | None) -> bool:
-    """Do what `decide` makes of the newest state, again on the next one as long as others come first.
+    """Do the work that `decide` finds on the newest state. If another commit comes first, try again on the next state.
 
     decide: a phrase says why it is for Spark; None: there is nothing to do. transaction: (application id, version),
     recorded with it; when the table has that version or a later one, nothing is done. Raises CommitConflict when others
@@ -63,7 +65,7 @@ def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] |
             return turn is None or _for_spark(writer, turn)
         try:
             adds = made.of(turn)
-        except (SchemaMismatch, UnsupportedValue) as error:  # of a file of somebody else's: Spark may know better
+        except (SchemaMismatch, UnsupportedValue) as error:  # of another writer's file: Spark may be able to read it
             made.drop()
             return _for_spark(writer, str(error))
         if made.old():

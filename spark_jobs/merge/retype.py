@@ -1,11 +1,12 @@
-"""Silver's columns get their types as a snapshot begins their table, where rows from before it stay.
+"""Give silver's columns the right types when a snapshot begins a table whose earlier rows stay.
 
 In:  a table's writer, a snapshot's version and its shape.
-Out: silver rewritten with the shape's types; SchemaMismatch where a kept value doesn't read the same then.
+Out: silver rewritten with the shape's types; SchemaMismatch if a kept value would have another text then.
 
-No DDL explains these types: another writer took a column away and added one of its name (window/shape/silver_types.py).
-Live rows are read anew. Rows of the past, and of shards without a reader, keep that writer's values if they have the
-same text by both types; often they are NULLs. No commit's transaction says so: silver's own types do.
+No DDL explains these types: another writer dropped a column and added one of the same name
+(window/shape/silver_types.py). Live rows are read anew. Rows of the past, and of shards that aren't read, keep that
+writer's values if both types give the same text; often they are NULL. No transaction version records this step:
+silver's own types show that it is done.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def _as_held(due: Mapping[str, SilverColumn], state: TableState, others: Collect
 
 
 def _stays(writer: SilverWriter, shape: SilverShape) -> str:
-    """SQL condition of the rows not read anew by a snapshot. Live rows of a table with a past may become some."""
+    """SQL condition of the rows that a snapshot doesn't read anew. In a table with a past these are all rows: a live
+    one may become a row of the past.
+    """
     if shape.past.rows_stay:
         return "true"
     shards = sorted(writer.app.names.flows().get(writer.entry.name, ()))

@@ -1,4 +1,4 @@
-"""A silver table written anew with other columns, on a private log: plain Delta that every reader can read.
+"""Rewrite a silver table with other columns, on a private log. The result is plain Delta, so every reader can read it.
 
 In:  a private log, what changes about its columns.
 Out: the table's rows and columns replaced in the private log; it commits them.
@@ -61,8 +61,8 @@ def rewrite(
 
 
 def overwrite(private: PrivateLog, rows: DataFrame, shape: SilverShape, more: Sequence[str] = ()) -> None:
-    """These rows, with the shape's columns and some more of theirs, instead of what is there. Clustering is put back:
-    an overwrite drops it.
+    """Replace the table's rows by these, with the shape's columns and `more`. An overwrite drops the clustering
+    columns, so they are set again.
     """
     private.apply(features_added(private.inside, shape))
     rows = rows.select(*(quote(name) for name in (*(c.name for c in shape.all_columns), *more)))
@@ -74,7 +74,7 @@ def overwrite(private: PrivateLog, rows: DataFrame, shape: SilverShape, more: Se
 
 
 def keeps_values(state: TableState, action: SilverAction, recasts: Mapping[str, str]) -> bool:
-    """Whether silver has the values and their type already: a shorter VARCHAR whose texts all fit."""
+    """Whether silver has the values and their type already, as with a shorter VARCHAR whose texts all fit."""
     if not isinstance(action, ValuesRewritten) or recasts.get(action.column.silver) != quote(action.old_name):
         return False
     return (action.old_name, canonical(action.column).delta) in types_of(state)

@@ -37,7 +37,7 @@ _VIEW: Final = "_tg_changes"
 
 @dataclass(slots=True)
 class LargeTables:
-    """Once large, a table isn't measured again."""
+    """Names of large tables. A large table isn't measured again."""
 
     names: set[str] = field(default_factory=set)
 

@@ -1,8 +1,8 @@
 """Silver follows the DDL of its table: the statements at one commit_ts, on the log alone where no row changes.
 
 In:  a DDL phase with silver's shape after it.
-Out: commits that give silver the columns, or take its rows. SchemaMismatch for what can't be
-     followed.
+Out: commits that change silver's columns, or remove its rows. SchemaMismatch for a statement that
+     can't be followed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
         follow_past(writer, planned.before)
     anew = {_name(of): of.version for _, of in phase.changes if of.kind == SNAPSHOT}
     for old, new in phase.changes:
-        # A quiet server's view has the last statement's own commit_ts. What was read knows of that statement.
+        # A view of a quiet server has the commit_ts of the last statement itself. The rows that were read already
+        # follow that statement.
         if new.version < anew.get(_name(new), 0):
             continue
         if renamed_here(new) or (new.moved is not None and new.moved.takes):
@@ -136,7 +137,7 @@ def _follow(
     upto_ts: int,
 ) -> None:
     if writer.entry.routed and any(isinstance(action, ChangeType) for action in actions):
-        widened(writer, shape)  # nothing is begun of what can't be ended
+        widened(writer, shape)  # raises before anything is changed
         actions = [action for action in actions if not isinstance(action, ChangeType)]
     only_adds = all(isinstance(action, AddSilverColumn) for action in actions)
     if writer.entry.routed and not only_adds:
@@ -194,9 +195,9 @@ def _reshape_of(
 
 
 def check_names(writer: SilverWriter, state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
-    """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its
-    values would go, or pass for the source's. Silver that was made just now has the columns after
-    the statement, and no rows.
+    """Raise SchemaMismatch if a column gets the name of one that silver's owner has added: the
+    owner's values would go, or pass for the source's. Silver that was made just now has the columns
+    after the statement, and no rows, so it is left out.
     """
     if not state.files:
         return

@@ -43,8 +43,8 @@ def empty_shard(writer: SilverWriter, version: TableVersion) -> None:
 
 
 def empty_of_no_shard(writer: SilverWriter, version: TableVersion, shape: SilverShape) -> bool:
-    """Take out the rows of a table of silver's name that was no shard. True when silver had nothing else, and has the
-    shape now.
+    """Remove rows of silver that belong to no shard: those of an unrouted table of the same name. True if silver had no
+    others; then it has the shape now.
     """
     state, done = writer.log.state(), (writer.ddl_id("rows", version), version.commit_ts)
     if not state.live:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion, new: TableVersion) -> str:
     """The SQL that deletes or marks them. rows, target: silver, read and as SQL names it. shard: "true" when unrouted.
 
-    Raises SchemaMismatch when it isn't certain of every row where it lies.
+    Raises SchemaMismatch unless the partition of every row is certain.
     """
     assert new.moved is not None, "asked of statements that delete rows"
     where = rows_where(old.columns, old.partitioning, new.moved.partitions)
@@ -37,7 +37,7 @@ def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion
 
 
 def refuse_doubts(rows: DataFrame, where: RowsWhere, new: TableVersion) -> None:
-    """Raise SchemaMismatch when a row may lie elsewhere than it seems."""
+    """Raise SchemaMismatch if a row may lie in another partition than its values say."""
     if where.doubt != "(false)" and rows.where(where.doubt).limit(1).collect():
         raise SchemaMismatch(
             f"{new.ddl[:120]}: the partition of some rows isn't certain: values of the partitioning columns are"
@@ -59,7 +59,7 @@ def partition_given(rows: DataFrame, move: Move) -> DataFrame:
         where = rows_where(move.old.columns, move.old.partitioning, moved.partitions)
         refuse_doubts(rows, where, move.new)
         return rows.where(where.condition)
-    # The server looks at each row unless told not to. WITHOUT VALIDATION one may lie where nobody looks for it.
+    # The server checks each row. WITHOUT VALIDATION it doesn't, so a row may lie in a wrong partition.
     where = rows_where(move.new.columns, move.new.partitioning, moved.partitions)
     refuse_doubts(rows, where, move.new)
     if rows.where(f"NOT {where.condition}").limit(1).collect():
@@ -77,6 +77,6 @@ def partial_taker(version: TableVersion) -> bool:
 
 
 def partition_replaced(version: TableVersion) -> str:
-    """SQL condition: the taker's rows that go: those of the partition, which a new one has none of."""
+    """SQL condition: the rows of the taker's own partition, which go. A new partition has none."""
     assert version.moved is not None, "a partial taker"
     return rows_where(version.columns, version.partitioning, version.moved.partitions).condition

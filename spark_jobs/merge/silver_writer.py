@@ -90,7 +90,7 @@ class SilverWriter:
         change_table(self.app.lake, self.session, self.path, work, transaction, check=self.check)
 
     def check(self, state: TableState) -> None:
-        """Raise SilverUnlike unless silver is what control tables say of it."""
+        """Raise SilverUnlike unless silver is as the control tables say."""
         silver_guard.check(self.app, self.entry.name, state)
 
     def ensure(self, shape: SilverShape) -> None:
@@ -99,10 +99,11 @@ class SilverWriter:
         create_silver(self.log, shape)
 
     def once(self, what: str, version: TableVersion, sql: Callable[[PrivateLog], str]) -> None:
-        """One change of rows by a DDL, which an application that is behind must not do again to rows that came since.
+        """Change rows once for a DDL. A second try must not repeat it on rows that came since.
 
-        Recorded under an id of its own: under the rows' one those would be skipped that a CREATE ... SELECT commits at
-        the DDL's commit_ts, and one id for all shards would have one shadow the others.
+        It is recorded under an application id of its own. Under the id of the rows, the rows of a CREATE ... SELECT
+        would be skipped, as they have the DDL's commit_ts. Under one id for all shards, one shard would hide the
+        others.
         """
 
         def work(private: PrivateLog) -> None:
@@ -123,7 +124,7 @@ class SilverWriter:
         add_columns(self.log, shape.columns)
 
     def is_as(self, shape: SilverShape | None, state: TableState) -> bool:
-        """Whether silver has the columns that it is to have; those of a routed table are other shards' too."""
+        """Whether silver has the shape's columns. A routed table may also have those of other shards."""
         if self.entry.routed or shape is None:
             return True
         same_types = types_of(state) == [(column.name, column.type) for column in shape.all_columns]
@@ -154,7 +155,9 @@ class SilverWriter:
         return f" WHERE {silver_sql.only_shard(version)}" if self.entry.routed else ""
 
     def written(self, version: TableVersion | None) -> TableVersion | None:
-        """The version that silver's rows have, of a table that may have waited below this one; it, if none is known."""
+        """The version by which silver's rows were written: an earlier one, if the table waited. This one, if none is
+        known.
+        """
         if version is None or self.entry.routed:
             return version
         history = self.app.histories[version.source]
@@ -162,7 +165,7 @@ class SilverWriter:
         return history.version_at(version.database, version.table, written_ts) or version
 
     def sources_of(self, version: TableVersion | None) -> frozenset[str] | None:
-        """Silver's names of the columns that the source had since silver was written last, up to a version.
+        """Silver's names of all columns that the source had between silver's last write and a version.
 
         None: of none that is known.
 
@@ -183,13 +186,13 @@ class SilverWriter:
         }
         if not any(others.values()) and (not others or known[0].commit_ts <= written_ts):
             return sources
-        # Memory begins where control tables have the table. It may have waited in silver from before.
+        # The versions in memory begin where control tables have the table. Silver may be older than that.
         rows = table_rows(self.app.lake, version.database, version.table)
         history = self.app.histories[version.source]
         known = [history.named(TableVersion.from_row(row)) for row in rows if row["source"] == version.source]
         kept = kept_of(self.app, self.entry)
-        # A RESTORE brings columns of any earlier version, and keeps what the log says of our transactions. A column of
-        # the owner may have such a name, but not our words in its metadata.
+        # A RESTORE brings back columns of any earlier version, and keeps our transaction versions. A column of the
+        # owner may have the same name, but lacks our text in its metadata.
         restored = {
             column.silver
             for each in known
@@ -200,7 +203,7 @@ class SilverWriter:
 
 
 def _words(metadata: Mapping[str, str]) -> str:
-    """Ours of a column; of releases before, they are its comment."""
+    """Our text about a column: its key in the metadata, or its comment in older releases."""
     return metadata.get(SOURCE_METADATA) or metadata.get("comment", "")
 
 

@@ -3,8 +3,8 @@
 In:  the name's new rows, and its silver as it is.
 Out: both as one: of the name's own rows those that don't come back stay, ended.
 
-Ended rows belong to the name: after the cut-over of an online schema change they are still there. Live rows go away
-like the rows of a DROP TABLE. They can only stay where key and types are as before.
+Ended rows belong to the name: they are still there after the cut-over of an online schema change. Live rows end as at a
+DROP TABLE. Ended rows can stay only if the key and the types are as before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def with_ended(
     *,
     carried: bool,
 ) -> DataFrame:
-    """rows, and the name's own that aren't among them. carried: whether what was live lives on under another name.
+    """The new rows, and the name's own rows that aren't among them. carried: the live rows continue under another name.
 
     replaced: versions from the rename on; of a routed table the shards whose rows go. Raises SchemaMismatch when rows
     that silver alone has would have to go.
@@ -99,7 +99,7 @@ def _same_key(writer: SilverWriter, shape: SilverShape, own: DataFrame, new: Tab
 
 
 def _fits(own: DataFrame, shape: SilverShape, names: Sequence[str] | None = None) -> bool:
-    """Whether silver has these columns of the shape (all by default) with the same types, or not at all."""
+    """Whether silver has each of these columns of the shape (all by default) with the same type, or lacks it."""
     types = {field.name: field.dataType.simpleString() for field in own.schema.fields}
     wanted = [column for column in shape.all_columns if names is None or column.name in names]
     return all(types.get(column.name, column.type) == column.type for column in wanted)

@@ -4,9 +4,9 @@ In:  the window's Sweeps, silver with all rows of the window.
 Out: rows with a commit_ts below the snapshot's first low mark deleted, or ended where rows of the past stay; of a
      routed table those of the one shard; the Delta versions.
 
-From that mark on each row of the source was written by a wave or by the log. No range of keys is compared: how they are
-ordered only the server's collation knows. A row that another writer brought goes, too: it has an older commit_ts of
-silver's own, none, one above all that tidegate has written, or no key. Done again, it finds nothing.
+From that mark on, each row of the source was written by a wave or by the log. No range of keys is compared: only the
+server's collation knows their order. Rows of another writer go, too: they have an older commit_ts, none, one above all
+of tidegate's, or no key. A second sweep finds nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tidegate.spark_sql import literal, quote
 def sweep_whole_tables(
     app: Application, window: Window, ddl_times: DdlTimes, sweeps: Iterable[tuple[str, Sweep]]
 ) -> dict[str, int | BaseException]:
-    """The Delta version that each swept table came to, or why it didn't; those that need none aren't in it."""
+    """The new Delta version of each swept table, or its error. Tables that need no sweep aren't in it."""
     outcomes: dict[str, int | BaseException] = {}
     for name, sweep in sweeps:
         known = app.snapshots.tables.get(TableKey(sweep.snapshot, *sweep.physical))

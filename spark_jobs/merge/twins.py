@@ -1,12 +1,12 @@
-"""One row per key where another writer has put a second row of a key into silver: MERGE writes both alike.
+"""Leave one row per key, if another writer has put a second row of a key into silver: MERGE updates both.
 
 In:  a private log after the MERGE of a window's changes, and what the MERGE counted.
 Out: one row of each of the window's keys, in the same commit. The positional writer needs none of it: it replaces
      every row of a key.
 
-The MERGE is taken back, and another one removes all rows of such a key and inserts the one. It is one statement still:
-a change feed has each row's delete and the insert. A window of changes alone leaves such rows to the repair
-after a verification: to count its upserts costs a job.
+The MERGE is undone. Another one deletes all rows of such a key, and inserts the one row. It is still one statement, so
+a change feed has each delete and the insert. In a window without a snapshot's rows such rows stay until `verify
+--repair`: a count of its upserts would cost a Spark job.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The rows with their hashes, by the one definition there is: in Python, not in SQL."""
+    """The rows with their hashes. Hashes have one definition, in Python, so they aren't computed in
+    SQL.
+    """
     from pyspark.sql.types import StringType, StructField, StructType
 
     given = rows.columns

@@ -3,8 +3,9 @@
 In:  a table's share of a window, the shape that its rows are about to have.
 Out: silver rewritten, with the first shard that is wider; SchemaMismatch where no type holds the values of both.
 
-A shard is wider by an ALTER, or as it comes: made, made again, read by a snapshot. Silver's types are therefore asked
-for before any rows are written, too, and no commit's transaction says that it was done: silver's own types do.
+A shard becomes wider by an ALTER, or is wider when it joins: created, created again, or read by a snapshot. So silver's
+types are also checked before any rows are written. No transaction version records this step: silver's own types show
+that it is done.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tidegate.upsert.reshape import Reshape
 
 
 def widen(writer: SilverWriter, shape: SilverShape) -> None:
-    """A table that isn't routed gets nothing. Raises SchemaMismatch."""
+    """Does nothing for an unrouted table. Raises SchemaMismatch."""
 
     def decide(state: TableState) -> Reshape | None:
         wide = widened(writer, shape)
@@ -63,7 +64,7 @@ def widened(writer: SilverWriter, shape: SilverShape) -> SilverShape | None:
             )
     columns = [replace(column, type=both[column.name] or column.type) for column in shape.columns]
     ours = {column.name for column in shape.all_columns}
-    # What only shards have that wait, or that are gone and whose deleted rows stay.
+    # Columns of shards that wait, or of dropped shards whose deleted rows stay.
     fields = {field["name"]: field for field in writer.log.state().schema["fields"]}
     others = [SilverColumn(name, in_silver[name], _comment(fields[name])) for name in in_silver if name not in ours]
     return replace(shape, columns=(*columns, *others))

@@ -1,1 +1,1 @@
-"""The positional writer: staged changes into silver by position, without Spark where they are few."""
+"""The positional writer: staged changes go into silver by position. Few changes need no Spark."""

@@ -1,4 +1,4 @@
-"""Where decoded changes go on their way into silver: netted, and staged in the layout that each table's writer takes.
+"""Decoded changes are netted, and staged in the layout of each table's writer.
 
 In:  changes of tables under their versions, in the order of the log; a DecodePlan.
 Out: files of changes for MERGE, rows in silver's folder with key files for the positional writer (staging.py).
@@ -124,7 +124,9 @@ class ChangesStage:
         return self._plan.pasts.get(source, {}).get(name, NO_PAST)
 
     def _hashed(self, batch: pa.RecordBatch, physical: Physical) -> pa.RecordBatch:
-        """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""
+        """Changes of a table without a key, each with the hash of its row. Of a routed table the hash includes the
+        shard.
+        """
         columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
         if physical.pair in self._plan.routed.get(physical.source, ()):
             shard = zip(tables.SHARDS, physical, strict=True)

@@ -1,10 +1,11 @@
-"""Few versions of rows in one file with the rows of small files: a window of a quiet table leaves no small file behind.
+"""Write few new versions of rows into one file, together with the rows of small files. So a window of a quiet table
+leaves no small file behind.
 
 In:  ended versions, current ones, and the places of dying rows.
 Out: a Replacement.
 
-It does for history what tidegate/upsert/few_rows.py does without it, within the same bounds. A second file for ended
-versions would cost a small window as much as all the rest, so one has both. A rewrite of small files parts them
+It is tidegate/upsert/few_rows.py for tables with history, with the same bounds. A second file for ended versions would
+double the cost of a small window, so one file has ended and current versions. The packing of small files separates them
 (apply_steps/compact_silver.py). In a larger window each kind has a file of its own.
 """
 
@@ -27,8 +28,8 @@ from tidegate.upsert.keys.probe_file import Hits
 
 @dataclass(frozen=True, slots=True)
 class NewVersions:
-    """past: ended versions; now: current ones; a table at least each. dying: silver's dying rows. whole: all rows of
-    small files, by path.
+    """past: ended versions; now: current ones; each has one table or more. dying: places of silver's rows that go.
+    whole: all rows of small files, by path.
     """
 
     past: Sequence[pa.Table]
@@ -38,9 +39,9 @@ class NewVersions:
 
 
 def joined(lake: LakeFiles, path: str, layout: FileLayout, files: Iterable[LiveFile], made: NewVersions) -> Replacement:
-    """files: all of the table, at `path` under the lake."""
+    """files: all live files of the table. path: of the table, relative to the lake."""
     past, now = (pa.concat_tables(map(layout.fit, parts)) for parts in (made.past, made.now))
-    dies = any(len(hits.fresh) for hits in made.dying)  # an ended version that is met again doesn't
+    dies = any(len(hits.fresh) for hits in made.dying)  # False for an ended version that is found again
     if layout.partition_columns or not dies:  # new rows alone only add a file, as a stream of silver needs it
         return Replacement(made.dying, [past, now])
     together = few_rows.choose([past, now], files, made.dying)

@@ -1,7 +1,7 @@
 """A table's phase by position, of changes staged as for MERGE: few enough for the driver to hold.
 
 In:  a reader of the phase's changes, and their effect on silver as it is.
-Out: one Delta commit, data and applied_ts together; again on the next state as long as others come first.
+Out: one Delta commit with data and applied_ts; tried again on the next state while other commits come first.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """dying: silver's dying rows. rows: new ones in the phase's layout; each table is written to files of its own.
-    joined: removed small files, with their live rows among `rows`.
+    """dying: places of silver's rows that go. rows: new rows in the phase's layout; each table gets files of its own.
+    joined: small files that are removed, since `rows` has their live rows.
     """
 
     dying: Sequence[Hits]
@@ -59,7 +59,9 @@ def write_phase(
     read: Callable[[StagePhase], _T],
     replacement: Callable[[_T, StagePhase, TableState], Replacement],
 ) -> None:
-    """Write a phase if anything is staged for it. read: its changes, once. Raises as write_upserts' outcomes."""
+    """Write a phase if anything is staged for it. read: reads its changes; called once. Raises the errors of
+    write_upserts' outcomes.
+    """
     target = work.plan.target
     assert target is not None, "chosen by choose_writers"
     phase = next((phase for phase in target.phases if phase.upto_ts == upto_ts), None)

@@ -1,4 +1,5 @@
-"""Which live rows of silver have a key of the window: in the driver, or much on a cluster in ONE job over all tables.
+"""Find the live rows of silver that have a key of the window: in the driver, or, for much work on a cluster, in ONE
+Spark job over all tables.
 
 In:  Probes: a table's candidate files and the table of keys to look for.
 Out: per file the positions of live rows whose key is in the table: Probe.hits.
@@ -30,14 +31,14 @@ from tidegate.upsert.keys.probe_file import Hits, probe_file
 from tidegate.upsert.keys.probe_table import KeyTable
 from tidegate.upsert.keys.resolve import resolve
 
-# A file whose statistics don't say: as if it had this many rows per byte.
+# Assumed rows per byte of a file without statistics.
 _ROW_BYTES = 32
 _OUT = "number int, found binary"
 
 
 @dataclass(slots=True)
 class Probe:
-    """path: of the table, relative to the lake. hits: of the files that hold a row with such a key, in no order.
+    """path: of the table, relative to the lake. hits: one for each file with such a row, in no order.
 
     error: why a file could not be read; it concerns this table only.
     """
@@ -72,7 +73,7 @@ class _Packed:
 
 
 def key_table(keys: pa.Table, seed: Seed) -> KeyTable:
-    """The table of keys to look for, of their columns; none is twice. Raises UnsupportedValue for one with a NULL."""
+    """The table of distinct keys to look for. Raises UnsupportedValue for a NULL in a key."""
     count = keys.num_rows
     zeros = np.zeros(count, np.int64)
     file = KeyFile(
@@ -117,12 +118,12 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
 
 
 def _shared_out(app: Application, probes: Sequence[Probe]) -> tuple[list[tuple[Probe, LiveFile]], list[Probe]]:
-    """The files of the driver, and a part of each probe, or no part at all, for Spark's workers.
+    """The files that the driver probes, and the rest of each probe for Spark's workers.
 
     Spark on one machine has the driver's cores, and reads the same bytes after starting a job and Python workers.
     """
     near = [(probe, file) for probe in probes for file in probe.files]
-    # The session is asked last: a small window must not wait for it.
+    # The check for a session comes last: a small window must not wait for Spark.
     if sum(_rows(file) for _, file in near) <= PROBE_DRIVER_ROWS_MAX or app.background.is_local():
         return near, []
     indexes = app.earlier.indexes

@@ -1,12 +1,12 @@
-"""Tables without a key by position: which occurrences of a row come, and which go.
+"""Tables without a key, written by position: which occurrences of a row come, and which go.
 
 In:  a phase's staged changes with their row hashes (decode_changes), few enough for the driver.
 Out: one Delta commit, data and applied_ts together.
 
 A row's key is (row hash, occurrence): equal rows are numbered from 1 without gaps. The phase's net count per hash says
 how many come or go; silver says how many there are. Silver's rows with a changed hash are found by probing that one
-column; those whose number is above the new count die, and what is missing up to it is written. It is what
-silver_sql.net_rows says in SQL, and as there a row that the log deletes and silver doesn't hold is an error.
+column; those whose number is above the new count die, and what is missing up to it is written. silver_sql.net_rows is
+the same in SQL. In both it is an error if the log deletes a row that silver doesn't have.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _held(app: Application, path: str, net: _Net, snapshot: TableState) -> _Held
 
 
 def _dying(held: _Held, after: Int64s) -> list[Hits]:
-    """Rows whose number is above the new count of their hash."""
+    """Places of the rows whose occurrence is above the new count of their hash."""
     gone = held.occurrence > after[held.code]
     return [
         replace(hits, fresh=np.sort(held.position[gone & (held.file == index)])) for index, hits in enumerate(held.hits)

@@ -1,4 +1,4 @@
-"""Decoded changes as the positional writer takes them: rows in silver's folder, and narrow key files beside them.
+"""Stage decoded changes for the positional writer: rows in silver's folder, and narrow key files in the staging folder.
 
 In:  decoded changes of tables with a key, per physical table, in log order per source.
 Out: StagedUpserts: per table, source and phase Parquet files in silver's own layout, ready to be adopted by the commit,
@@ -96,7 +96,9 @@ class UpsertStage:
 
 @contextmanager
 def own_trouble(path: str) -> Iterator[None]:
-    """Around files made for one table, by its path: an error that no other try passes by is raised as a Terminal."""
+    """Around the making of files for one table. An error that every try would meet is raised as a Terminal. path: of
+    the table.
+    """
     try:
         yield
     except (Terminal, Transient, MemoryError):

@@ -1,10 +1,10 @@
-"""Tables with their history, by position: the current version of each changed row ends, and the new ones come.
+"""Tables with history, written by position: the current version of each changed row ends, and new versions are added.
 
 In:  a phase's staged changes (decode_changes), few enough for the driver.
 Out: one Delta commit, data and applied_ts together, as by version_sql.py.
 
-Ended and current versions are written to files of their own, if they aren't few (joined.py). A file without a current
-version is known by its statistics, and isn't looked through for the keys of later windows.
+Ended and current versions get separate files, unless they are few (joined.py). The statistics show a file without a
+current version, so later windows don't search it for their keys.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def _hashes(rows: pa.Table, layout: FileLayout, app: Application) -> Hashes:
 
 
 def _numbered(hashes: Hashes) -> tuple[Int64s, Hashes]:
-    """Of each hash a number, equal for equal ones; and the distinct ones, by number, ascending."""
+    """A number for each hash, equal for equal hashes; and the distinct hashes in the order of these
+    numbers, ascending.
+    """
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     ordered = hashes[order]
     begins = np.ones(len(ordered), np.bool_)
@@ -107,7 +109,7 @@ def _numbered(hashes: Hashes) -> tuple[Int64s, Hashes]:
 
 
 def _codes(words: Hashes, hashes: Hashes) -> Int64s:
-    """The numbers of hashes that are all among words, which are ascending."""
+    """The number of each hash in words. words: ascending, and holds all of the hashes."""
     codes = np.searchsorted(words[:, 0], hashes[:, 0])
     while len(wrong := np.flatnonzero(words[codes, 1] != hashes[:, 1])):  # two with an equal first half
         codes[wrong] += 1
@@ -137,7 +139,7 @@ def _replacement(
 
 
 def _chosen(rows: pa.Table, wanted: npt.NDArray[np.bool_]) -> list[pa.Table]:
-    """These rows: most often all of them, or none."""
+    """The wanted rows. All or none is the usual case, and copies nothing."""
     if wanted.all():
         return [rows]
     return [rows.filter(pa.array(wanted))] if wanted.any() else []
@@ -151,7 +153,7 @@ def _current(
     phase: StagePhase,
     snapshot: TableState,
 ) -> _Current:
-    """Look them up by the keys of the counting changes."""
+    """Find silver's current versions by the keys of the changes that count."""
     layout, path = phase.layout, tables.silver_path(work.entry.database, work.entry.table)
     none = _Current([], layout.schema.empty_table(), np.zeros(0, np.int64), {})
     first = np.flatnonzero(spans.first)
@@ -188,7 +190,9 @@ def _current(
 
 
 def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> npt.NDArray[np.bool_]:
-    """Whether a snapshot has read a row as the change before it in this phase left it."""
+    """bool per span: a snapshot read the row with the same values that the change before it in this
+    phase left.
+    """
     stays = changes.numbers(tables.OP, spans.at) != tables.OP_DELETE
     again: npt.NDArray[np.bool_] = ~spans.first & stays & (changes.numbers(_READ_UPTO, spans.at) > 0)
     again[1:] &= stays[:-1]
@@ -200,8 +204,8 @@ def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> n
 
 
 def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArray[np.bool_]:
-    """Whether a snapshot has read a current version as silver has it: it goes on. Where another writer has put a
-    second one beside it, both end.
+    """bool per current version: a snapshot read the same values, so the version continues. If another writer has added
+    a second current version, both end.
     """
     at = spans.at[current.span]
     alone = np.bincount(current.span, minlength=1)[current.span] == 1
@@ -236,7 +240,7 @@ def _equal(left: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool
 def _ended(
     changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray[np.bool_]
 ) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
-    """Silver's current versions as they are from here on; whether each goes on."""
+    """Silver's current versions with their ends; and, per version, whether it continues."""
     stamps = changes.numbers(tables.COMMIT_TS, spans.at[current.span])
     ends = np.where(same, spans.ends[current.span], stamps)
     before = pc.fill_null(current.rows.column(tables.COMMIT_TS), 0)  # none by another writer: 0, and stays an integer
@@ -246,9 +250,7 @@ def _ended(
 
 
 def _made(changes: _Changes, spans: Spans, layout: FileLayout, wanted: npt.NDArray[np.bool_]) -> pa.Table:
-    """New versions, in the order of the log. wanted: of each change in spans, whether it is one of these if it isn't a
-    delete.
-    """
+    """New versions, in the order of the log. wanted: bool per change in spans; a delete never makes a version."""
     which = np.flatnonzero(wanted & (changes.numbers(tables.OP, spans.at) != tables.OP_DELETE))
     which = which[np.argsort(spans.at[which])]
     rows = changes.rows.take(pa.array(spans.at[which]))

@@ -1,12 +1,12 @@
-"""Staged upserts into silver by position, many tables at once: resolve, probe, commit.
+"""Write staged upserts into silver by position, many tables at once: resolve, probe, commit.
 
 In:  Upserts: a table's rows phase with what decode staged for it (spark_jobs/positional/staging.py).
 Out: one Delta commit each, data and applied_ts together: the version it made, or the error that stopped it.
 
-Resolving (the last change per key) and probing (which live rows have these keys) read narrow columns only. Little is
-probed in the driver, much in ONE Spark job over all tables (spark_jobs/positional/probe.py). A commit stands on
-the very snapshot that was probed: when someone else changed the table meanwhile, it is probed again as it is then. A
-phase that silver has recorded already is not done twice.
+Resolve finds the last change per key, probe finds the live rows with these keys. Both read narrow columns only. Few
+keys are probed in the driver, many in ONE Spark job over all tables (spark_jobs/positional/probe.py). A commit is based
+on exactly the snapshot that was probed. If another writer changed the table meanwhile, its new state is probed again. A
+phase that silver has recorded already isn't written twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from tidegate.upsert.keys.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.target import StagedUpsert, StagePhase, misfit
 
 OPERATION = "UPSERT"
-# Seconds to wait after a conflict, times the number of the try, jittered so that two writers fall out of step.
+# Seconds to wait after a conflict, times the number of the try. Jitter keeps two writers from meeting again.
 CONFLICT_WAIT = 0.2
 
 Outcome = int | BaseException
@@ -61,7 +61,8 @@ Outcome = int | BaseException
 class GivenBack(Exception):  # noqa: N818 - nothing went wrong
     """The positional writer can't do this table after all. why: in one phrase.
 
-    window_only: not what this window has of it; else MERGE writes the table from here on.
+    window_only: only this window of the table is refused. Otherwise MERGE writes the table from
+    here on.
     """
 
     def __init__(self, why: str, *, window_only: bool = False) -> None:
@@ -74,7 +75,7 @@ class GivenBack(Exception):  # noqa: N818 - nothing went wrong
 class Upsert:
     """One table's rows phase on its way into silver.
 
-    path: of the table, relative to the lake. files: the new files that the commit adopts. adopted: it has.
+    path: of the table, relative to the lake. files: the new files of the commit. adopted: a commit may name them.
     """
 
     work: TableToWrite
@@ -90,7 +91,7 @@ class Upsert:
 
     @property
     def changes(self) -> int:
-        """Key records: a change that was not the last of its key in its task is in none."""
+        """Number of key records. A change that isn't the last one of its key in its task has none."""
         return sum(staged.changes for staged in self.staged)
 
 
@@ -128,9 +129,10 @@ def write_upserts(app: Application, keys: KeyFilesAtHand, upserts: Sequence[Upse
 
 
 def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> list[Upsert]:
-    """Those whose keys the driver can hold together, small ones first; the others are given back.
+    """The upserts whose keys fit into the driver's memory together, small ones first. The others
+    are given back.
 
-    The choice of writers rested on bytes of binlog; how many changes they hold is known only now.
+    Writers were chosen by bytes of binlog. The number of changes is known only now.
     """
     kept, room = [], limits.UPSERT_KEYS_BYTES_MAX
     for upsert in sorted(upserts, key=lambda upsert: upsert.changes):
@@ -151,7 +153,9 @@ def _each(app: Application, step: Callable[[Upsert], int | None], among: Sequenc
 
 
 def _prepare(app: Application, keys: KeyFilesAtHand, upsert: Upsert) -> int | None:
-    """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
+    """Read silver's newest state, and find the files to probe. Returns silver's version if it has the phase already,
+    else None.
+    """
     upsert.snapshot = snapshot = app.lake.log(upsert.path).state()
     applied = snapshot.transaction(upsert.app_id)
     if applied >= upsert.phase.upto_ts:
@@ -174,7 +178,7 @@ def check_fit(snapshot: TableState, layout: FileLayout) -> None:
 
 
 def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> int:
-    """All that the phase does to the table, in one commit on the snapshot that was probed.
+    """Commit the whole phase on the snapshot that was probed. Returns the new version.
 
     rewriting: held by those that hold rows in memory.
     """
@@ -186,13 +190,14 @@ def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> in
         if probe.error is not None:
             raise probe.error
         actions, own = _made(app, upsert, resolved, _together(upsert, resolved, snapshot, probe), rewriting)
-    # What a commit names is on disk before it, with its name: files were synced when they were written, here or by
-    # decode, and their folders are now, once for all of them. After a power cut a commit then has all its files.
+    # Files and their names must be on disk before the commit that names them. The files were synced when they were
+    # written, here or by decode. Their folders are synced now, once for all of them. So after a power cut a commit has
+    # all its files.
     assert upsert.files is not None, "made"
     new = (*(file.add for file in upsert.files), *own)
     app.lake.settle_names(upsert.path, (unquote(add["path"]) for add in new))
     failpoint("apply_before_commit")
-    upsert.adopted = True  # from here on it isn't known that no commit names them
+    upsert.adopted = True  # from here on a commit may name them
     try:
         done = app.lake.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
     except CommitConflict:
@@ -220,7 +225,9 @@ def _made(
 
 @contextmanager
 def _of_live_files(app: Application, path: str, snapshot: TableState) -> Iterator[None]:
-    """Around reading a snapshot's files: one that can't be read is no fault once other files are live."""
+    """Around reading a snapshot's files. An unreadable file is no fault of the table if it isn't live any more: then it
+    is a conflict.
+    """
     try:
         yield
     except LakeRefused as error:
@@ -236,9 +243,10 @@ def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
 
 
 def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: Probe) -> Together:
-    """The small files that the phase's few rows are written with; none where it has files of its own anyway.
+    """The small files to be written together with the phase's few rows. None if the phase has files of its own anyway.
 
-    A phase of new rows alone only adds a file: a stream that reads silver goes on after such a commit.
+    A phase with only new rows must only add a file: a Delta stream that reads silver fails at a commit that removes
+    rows.
     """
     small = bool(resolved.few) or any(hit.file.size <= few_rows.SMALL_FILE_BYTES for hit in probe.hits)
     if resolved.files or upsert.phase.layout.partition_columns or not (small and probe.hits):
@@ -247,7 +255,7 @@ def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: P
 
 
 def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: BoundedSemaphore) -> list[NewFile]:
-    """The staged files; one that lost most of its rows is written anew without them, once."""
+    """The staged files. A file whose rows are mostly dead is written again without them, once."""
     if upsert.files is None:
         files = list[NewFile]()  # the upsert's only when it is whole: another try takes it as it is
         for file in resolved.files:
@@ -264,7 +272,7 @@ def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: 
 
 
 def _settle(upsert: Upsert, outcome: Outcome) -> None:
-    """The fate of the staged files, now that the fate of the phase is known. Those that stay listed are deleted."""
+    """Take the files that a commit may name out of the lists. Files that stay listed are deleted."""
     if upsert.adopted or not isinstance(outcome, int | CommitConflict | GivenBack):
         staged = upsert.work.staged.upserts  # else certainly in no commit; after any other error only VACUUM may tell
         staged[:] = [staged_file for staged_file in staged if staged_file.upto_ts != upsert.phase.upto_ts]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _YARN_CONTAINER: Final = "CONTAINER_ID"
 # The port of the JVM that started this driver.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
-# Of these the next start would end alike: a setting that isn't one, a class that no jar has.
+# The next start would fail in the same way after these: an invalid setting, a class that no jar
+# has.
 _LASTING: Final = frozenset(
     {"java.lang.IllegalArgumentException", "java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError"}
 )
@@ -53,7 +54,9 @@ class BackgroundSession:
                 self._thread.start()
 
     def begin_ahead(self) -> None:
-        """Start Spark before a window needs it, unless its executors are this machine's cores. Asked once."""
+        """Start Spark before a window needs it, unless its executors are this machine's cores.
+        Later calls do nothing.
+        """
         if not self._is_asked:
             self._is_asked = True
             if _GATEWAY not in os.environ or not self.is_local():
@@ -67,7 +70,7 @@ class BackgroundSession:
             self._error = _named(error)
 
     def check(self) -> None:
-        """Raises what starting Spark has ended with; SparkUnavailable or ConfigError."""
+        """Raises SparkUnavailable or ConfigError if the start of Spark has failed."""
         if self._error is not None:
             raise self._error
 
@@ -92,8 +95,8 @@ class BackgroundSession:
         return (self.session.sparkContext.master or "").startswith("local")
 
     def stop(self) -> None:
-        """End Spark if it was begun. A session that is coming up is waited for: a JVM can't end well in the midst of
-        it.
+        """End Spark if it was begun. Waits for a session that is being started: a JVM can't end
+        cleanly during that.
         """
         if self._thread is not None:
             self._thread.join()
@@ -107,7 +110,9 @@ def top_process() -> int:
 
 
 def _submitted_master() -> str:
-    """The output of spark-submit, read from its JVM, which is there before a session is."""
+    """The master that spark-submit was given (`local[*]`, `yarn` ...), read from its JVM. The JVM
+    runs before any session.
+    """
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()  # noqa: SLF001 - joins that JVM, as each session's start does; under a lock
@@ -115,7 +120,7 @@ def _submitted_master() -> str:
 
 
 def _named(error: BaseException) -> TidegateError:
-    """Why Spark isn't there, in one line, and whether another try may help."""
+    """The error to raise: why Spark isn't there. ConfigError if another try would fail, too."""
     if isinstance(error, TidegateError):
         return error
     what = f"Spark did not start: {first_line(error)}"

@@ -1,11 +1,11 @@
-"""Why a table couldn't be written: for a reason that passes, or for one of its own.
+"""Why a table couldn't be written: the cause passes by itself, or it lies in the table.
 
 In:  an error of Spark, py4j or the disk.
-Out: TablesFailed, all failures of one try together; whether one passes by itself; one line that says it.
+Out: TablesFailed, all failures of one try together; whether a failure passes by itself; its message in one line.
 
-A table must never be held because an executor was lost, the JVM's heap was full, or the store had enough for a moment:
-such a window is tried again, by this application or the next. An error that the same table meets in each try, while
-the lake can be written, is its own.
+A table must never be held because an executor was lost, the JVM's heap was full, or the store throttled requests. Such
+a window is tried again, by this application or the next one. If the same table fails in each try while the lake can be
+written, the cause lies in the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidegate.errors import TidegateError, Transient
 from tidegate.lake.files import LakeFiles
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-# What Python raises at values that nobody foresaw: the same rows meet it in each try.
+# Python raises these at unforeseen values. The same rows raise them in each try.
 OWN_FAULTS: Final = (ArithmeticError, AssertionError, UnicodeError)
 # By class or a class above it: the JVM's, the network's, or another writer's trouble.
 _PASSING: Final = {
@@ -38,7 +38,7 @@ _PASSING_WORDS: Final = re.compile(
     r"ExecutorLostFailure|SparkContext was (?:shut down|stopped)|stopped SparkContext|cancelled because SparkContext"
     r"|No space left on device|Disk quota exceeded|Too many open files|Java heap space|GC overhead limit"
 )
-# What a worker's traceback ends with when bronze or staging couldn't be reached.
+# The last line of a worker's traceback, if bronze or staging couldn't be reached.
 _WORKERS_IO: Final = re.compile(
     r"(?m)^(?:[\w.]*\.)?(?:OSError|ConnectionError|Connection\w+Error|TimeoutError|BrokenPipeError|MemoryError"
     r"|StoreError|StoreDeniedError|LakeUnavailable)\b"
@@ -64,7 +64,9 @@ class TablesFailed(Exception):  # noqa: N818 - says what happened
 
 
 def raise_failures(failures: Mapping[str, BaseException]) -> None:
-    """Raise TablesFailed when there are any; what is no Exception (the process is to end) as it is."""
+    """Raise TablesFailed if there are any. KeyboardInterrupt and its like are raised as they are: the process is to
+    end.
+    """
     for error in failures.values():
         if not isinstance(error, Exception):
             raise error
@@ -75,12 +77,14 @@ def raise_failures(failures: Mapping[str, BaseException]) -> None:
 def first_line(error: BaseException) -> str:
     """An error's message, in one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    # Py4J's first line only says which call it was; what Java says comes after it.
+    # Py4J's first line only names the call. Java's message comes after it.
     return next((line.lstrip(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 def passes(error: BaseException, lake: LakeFiles) -> bool:
-    """Whether a failure is one that passes by itself; where that can't be told by its class, the lake is tried."""
+    """Whether a failure passes by itself. If its class doesn't tell, the lake is tried: if it can't be written, the
+    failure passes.
+    """
     from py4j.protocol import Py4JNetworkError
 
     if isinstance(error, Transient | MemoryError | Py4JNetworkError | ConnectionError):

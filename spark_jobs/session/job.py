@@ -49,7 +49,7 @@ def lake_of(pipeline: Pipeline) -> LakeFiles:
 
 @contextmanager
 def sole(lake: LakeFiles, pipeline: str, job: str) -> Iterator[Lease]:
-    """Two runs of one job of a pipeline would only get into each other's way; the second says who runs, and goes.
+    """Hold the lease of this job for the block. A second run names the holder, and ends.
 
     Raises LeaseHeld, LakeUnavailable, LakeRefused.
     """

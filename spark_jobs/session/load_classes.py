@@ -1,4 +1,5 @@
-"""Do once what jobs do with Spark, so that the JVM's archive of classes has what they load.
+"""Run each kind of Spark statement once, so that the JVM's class archive (CDS) has the classes that
+jobs load.
 
 In:  a folder for a table that nobody needs (tidegate/local/class_archive.py submits this).
 Out: nothing.
@@ -13,7 +14,7 @@ from spark_jobs.session.spark import application_session, table_session
 
 
 def main(folder: Path) -> None:
-    """A table is made, changed, read and packed."""
+    """Make a table, change it, read it, and pack it."""
     spark = application_session("classes for the archive")
     session = table_session(spark, large=False)
     table = f"delta.`{folder / 'table'}`"

@@ -17,7 +17,7 @@ from tidegate.mask_keys import MaskKey, mask_key
 
 
 def mask_keys(pipeline: Pipeline) -> dict[str, MaskKey]:
-    """All that the pipeline file names. Raises ConfigError when there is none of them, or it is too short."""
+    """The keys that the pipeline file names. Raises ConfigError for a missing key, and for one that is too short."""
     names = {rule.key_conn_id for rule in pipeline.tables.masks if rule.key_conn_id is not None}
     return {conn_id: mask_key(conn_id, _password(conn_id)) for conn_id in sorted(names)}
 

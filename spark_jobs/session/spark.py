@@ -3,8 +3,8 @@
 In:  settings from tidegate.spark_settings (spark-submit passes them; a test passes them itself).
 Out: the application's session, and one session per silver table.
 
-To import pyspark takes 0.2 CPU seconds, and to start a session in it 3: so both are begun when it is known that Spark
-is needed, or when nobody waits (spark_jobs/session/background.py).
+The import of pyspark takes 0.2 CPU seconds, and the start of a session 3. So both begin only if Spark is needed, or
+while nobody waits (spark_jobs/session/background.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def table_session(spark: SparkSession, *, large: bool) -> SparkSession:
 
 
 def fit_to_size(session: SparkSession, *, large: bool) -> None:
-    """Generated code and plans that adapt, for a statement over much data; neither for a small one."""
+    """Code generation and adaptive plans: on for a statement over much data, off for a small one."""
     session.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
     session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
     session.conf.set("spark.sql.adaptive.enabled", str(large).lower())
@@ -55,7 +55,7 @@ def maintenance_session(spark: SparkSession, file_bytes: int) -> SparkSession:
     for name, value in {
         "spark.databricks.delta.optimize.maxFileSize": file_bytes,
         "spark.databricks.delta.optimize.minFileSize": file_bytes // 2,
-        # A cube is what Delta clusters as one; one that has grown to this size is left as it is.
+        # Delta clusters one cube of files at a time. A cube of this size or more is left as it is.
         "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold": _CUBE_FILES * file_bytes,
         "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize": 2
         * _CUBE_FILES

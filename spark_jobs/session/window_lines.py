@@ -1,4 +1,5 @@
-"""The windows of an apply as lines of its log: a busy pipeline has two a second, and nobody reads so many.
+"""The windows of an apply as lines of its log. A busy pipeline has two windows a second: a line for each would be too
+many.
 
 In:  each window as it is done.
 Out: a line at once for the first window, and for one with something to say of a table; the others

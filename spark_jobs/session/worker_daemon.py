@@ -1,8 +1,8 @@
 """Python worker daemon that has the compiled kernels in memory before it forks workers.
 
 In:  spark.python.daemon.module names this module.
-Out: workers that start decoding at once; compiling or loading the kernels in each of them would cost
-     more than most windows (10 CPU seconds cold, 0.7 with a warm cache, 0.0 this way).
+Out: workers that start to decode at once. To compile the kernels takes 10 CPU seconds, to load them from the cache 0.7,
+     more than most windows; a fork takes none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Data files in silver's folders without a commit: they are deleted here and nowhere else.
+"""Apply deletes its data files in silver's folders here if no commit names them. (Private logs
+delete their own.)
 
 In:  staged files in no commit once a window is written; files of a commit too late.
-Out: the files are deleted, as far as the store lets us: VACUUM takes the rest.
+Out: the files are deleted. If the store refuses, VACUUM removes them later.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  a pipeline and its lake.
 Out: Application, alive as long as the Spark application: Handles, and all that was read with them.
 
-Nothing here is truth: after a restart all of it is read again from bronze, control tables and
-silver's transactions.
+All of it is a copy: after a restart it is read again from bronze, control tables and silver's
+transaction versions.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Application(Handles):
         self.positions.forget()
         self.histories.version = -1
         self.snapshots = KnownEvents(EventLog(self.lake))
-        self._checked = (-1, -1)  # what a try found out and did not record must be found out again
+        self._checked = (-1, -1)  # a failed try may have learned something without recording it: look again
         self.load()
 
     def refresh(self) -> None:
-        """Take in the rows of capture (a baseline) or a person (a release) since the last
-        window.
+        """Read the rows that capture (a baseline) or a person (a release) has written since the
+        last window.
         """
         if self.positions.read_states():
             self.histories.read_judged()
@@ -99,8 +99,8 @@ class Application(Handles):
     def record_states(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> None:
         """Append table_states events, with the noted ones; earlier events of others count first.
 
-        They come after what their snapshots' readers told so far, though by a clock ahead of ours: whether a wave was
-        read, or taken, before a hold is asked later.
+        Their time is later than that of all events of the tables' snapshot readers, even if a reader's clock is ahead.
+        Later questions compare these times: was a wave read, or taken, before a hold?
         """
         if not self.positions.record(states, app_transaction, self._told_at):
             self.refresh()

@@ -4,10 +4,10 @@ In:  the tables' new versions.
 Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and, once a day, its log's expired
      files deleted.
 
-Silver's tables have a delta.checkpointInterval out of other writers' reach (merge/silver_sql.py),
-and one thread writes their checkpoints one after the other. Any process may do so at any time: a
-checkpoint only repeats commits. A failed one is tried again after as many commits more; until then
-readers read a longer tail.
+Silver's tables have so large a delta.checkpointInterval that no other writer makes checkpoints
+inside its commits (merge/silver_sql.py). One thread writes them, one after the other. Any process
+may write one at any time, since a checkpoint only repeats commits. After a failure it is tried
+again CHECKPOINT_COMMITS commits later; until then readers read a longer tail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Checkpoints:
     _pool: ThreadPoolExecutor | None = None
 
     def note(self, path: str, version: int) -> None:
-        """The table is at this version now. A due checkpoint takes none of the caller's time."""
+        """Note the table's new version. A due checkpoint is written by the thread, so the caller
+        doesn't wait.
+        """
         known = self._done.get(path)
         if (known is None or checkpoint.due(version, known, self.commits)) and path not in self._waiting:
             self._waiting.add(path)

@@ -1,4 +1,5 @@
-"""How many changes a byte of bronze holds, as an application has seen: it bounds a window.
+"""The changes per byte of bronze in earlier windows of an application: they bound the bytes of the
+next one.
 
 In:  bytes and changes of decoded windows of all tables; row images of those below foreign keys.
 Out: the most bytes of the next one.
@@ -16,21 +17,22 @@ from typing import Final
 from tidegate import limits
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
-# A row event of a number as its key and a few small columns. Rows of two INTs have 9 bytes: the first window with many
-# of them is given back, and says so.
+# Bytes of a row event with an integer key and a few small columns. Rows of two INTs have 9 bytes: the first window with
+# many of them is given back, and says so.
 _NARROW_CHANGE_BYTES: Final = 24
-# Windows of less say little of what a backlog holds, unless larger ones can't come.
+# Smaller windows tell little about a backlog. They count only if no larger window fits.
 _TELLING_BYTES: Final = 16 << 20
-# Of what earlier windows held, when one is less dense.
+# Share of the earlier density that stays if a window is less dense.
 _KEPT: Final = 0.7
-# The next window may hold a little more than the last one: its share of the memory.
+# Share of the memory to plan with: the next window may be a little denser than the last one.
 _TAKEN: Final = 0.875
-# A change in a gigabyte bounds no window; 0.7 of 0.7 of ... would be nothing at last.
+# One change per gigabyte bounds no window. Without this, repeated multiplication by 0.7 would end
+# at 0.
 _FEWEST_PER_BYTE: Final = 1 / (1 << 30)
 
 
 class ChangeDensity:
-    """As dense as the narrowest rows until a window says otherwise."""
+    """Until a window has been seen, the narrowest rows are assumed."""
 
     def __init__(self) -> None:
         self._changes_per_byte = 1 / _NARROW_CHANGE_BYTES
@@ -55,14 +57,14 @@ class ChangeDensity:
 
 
 class DensityBelow(ChangeDensity):
-    """Windows below the cut have their own: a table catching up may hold more changes per byte than
-    others do.
+    """The density of windows below the cut: a table that catches up may hold more changes per byte
+    than others.
     """
 
 
 class FollowedDensity(ChangeDensity):
-    """Row images below foreign keys are held in memory, all of a window's, when one of these acts:
-    an update's both, and every one of a key.
+    """Row images below foreign keys. If such a key acts, all of a window's images are in memory:
+    both of an update, and every one of each key.
     """
 
     @property
@@ -87,5 +89,5 @@ class ImagesBelow:
 
     @property
     def changes(self) -> int:
-        """As many as have a place in memory where rows are small; wide ones count for several."""
+        """Number of images, counted by memory: a wide row counts as several."""
         return max(self.count, self.nbytes * limits.CASCADE_LOGGED_ROWS_MAX // limits.CASCADE_BYTES_MAX)

@@ -1,7 +1,7 @@
 """The tools of an apply application: its lake, the index of bronze, control tables, Spark, threads.
 
 In:  a pipeline and its lake.
-Out: Handles. They say nothing of where a table is.
+Out: Handles. They know nothing of the state of a table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from tidegate.upsert.keys.probe_file import Earlier
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What apply alone appends to; the cut's first: who lost it writes nothing more.
+# The control tables that apply alone appends to. control/cuts comes first: an application that has
+# lost it must write nothing more.
 CLAIMED = (
     tables.CUTS,
     tables.TABLE_STATES,
@@ -50,10 +51,10 @@ CLAIMED = (
 
 @dataclass
 class Handles:
-    """background: Spark, perhaps not there yet. lease: of apply, or of rebuild; none in a
-    test. pool: for looks at tables' logs and files, and for commits. Work in it waits for no other
-    work in it. key_seed: of key hashes, in all windows. earlier: earlier windows' knowledge of
-    silver's files. mask_keys: by the id of a connection. source_logins: by source.
+    """background: Spark, perhaps not there yet. lease: of apply, or of rebuild; none in a test.
+    pool: for reads of tables' logs and files, and for commits. A task in it must not wait for
+    another task in it. key_seed: of key hashes, in all windows. earlier: earlier windows' knowledge
+    of silver's files. mask_keys: by the id of a connection. source_logins: by source.
     """
 
     background: BackgroundSession
@@ -66,7 +67,7 @@ class Handles:
         self.control = ControlTables(self.lake)
         self._published_at: datetime | None = None  # of the newest row of control/cuts
         self.checkpoints = Checkpoints(self.lake)
-        # Whoever writes keys to a source must not know which of them hash alike.
+        # Random: a person who writes keys to a source must not know which keys collide.
         self.key_seed: Seed = (secrets.randbits(64), secrets.randbits(64))
         indexes = KeyIndexes(self.lake, self.key_seed, self.pipeline.apply.key_index_bytes)
         self.earlier = Earlier(KnownGroups(PROBE_GROUPS_BYTES_MAX), indexes)
@@ -80,11 +81,11 @@ class Handles:
         return self.background.session
 
     def claim(self) -> None:
-        """From now on this application alone writes apply's control tables: an older one still
-        alive is told so.
+        """Claim apply's control tables: from now on an older application that is still alive fails
+        to write them.
 
-        Its cut would be true of the tables it knows, but not of one joined or released since; its
-        word on a table would count as news.
+        The older one's cut would be right for the tables it knows, but not for one that joined or
+        was released since. Its table states would count as news.
         """
         claimed = partial(self.control.claim, claim_id=f"tidegate/{self.pipeline.pipeline}/apply")
         list(self.pool.map(claimed, CLAIMED))

@@ -1,4 +1,4 @@
-"""Schema histories as an application has them, and how far back each has to reach.
+"""An application's schema histories, and how far back each must reach.
 
 In:  control/schema_history, control/prewrites, control/judgements; how far each table is.
 Out: Histories, a dict of them by source. Versions needed by no window any more aren't in memory.
@@ -53,8 +53,8 @@ class Histories(dict[str, SchemaHistory]):
         self.prewrites = {source: Prewrites(source, rows.get(source, ())) for source in self._handles.pipeline.sources}
 
     def read_judged(self) -> None:
-        """Take in persons' judgements of a log: a statement may be read again then, on the history
-        before it.
+        """Read persons' judgements of a log. A statement may be replayed again by them, on the
+        history before it.
         """
         self.judged = judgements.read(self._handles.lake)
         self.version = -1
@@ -83,7 +83,7 @@ class Histories(dict[str, SchemaHistory]):
         return under_names(version, self._handles.pipeline.tables.names_of(version.database, version.table))
 
     def written(self, version: int) -> None:
-        """Our own append to schema_history is in memory already, unless somebody's came before it."""
+        """Note our own append to schema_history: memory has it already, unless another commit came before it."""
         if version == self.version + 1:
             self.version = version
 
@@ -110,7 +110,7 @@ class Histories(dict[str, SchemaHistory]):
         self._sum_prewritten(at, open_lows)
 
     def _sum_prewritten(self, at: Positions, open_lows: Collection[int]) -> None:
-        # What a person decided is known for ever, and wanted only as long as a table may stand below it.
+        # A person's decision stays on record. It is needed only while a table may stand below it.
         decided = any(prewrite.decided_by for of in self.prewrites.values() for prewrite in of)
         below_cut = decided and (at.states.any(State.HELD, State.RELEASED) or bool(open_lows))
         self._prewritten = {}
@@ -120,7 +120,7 @@ class Histories(dict[str, SchemaHistory]):
             self._prewritten[source] = min([self._prewritten_below.get(source, _FOREVER), *due])
 
     def _hold_in(self, history: SchemaHistory, at: Positions) -> None:
-        """Tell a fresh history the tables waiting because of an unfollowed statement."""
+        """Mark, in a fresh history, the tables that wait because a statement wasn't followed."""
         for database, table in history.tables():
             state = at.states.get(self.names.logical_name(database, table))
             if state is not None and state.state == State.HELD and state.is_unread:

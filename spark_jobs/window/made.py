@@ -1,4 +1,4 @@
-"""Values made by the steps of a window. A later step takes those it reads.
+"""The values that a window's steps make for later steps.
 
 In:  nothing; these are the values.
 Out: Planned, DdlReplayed, TakenWaves, Committed, StagedTable, StagedChanges, TableToWrite, Applied.
@@ -25,7 +25,7 @@ _NAMED_MAX = 5  # tables named in a window's line of the log
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """window: up to where it really goes. gap_ts: per logical table the commit_ts of the last accepted loss in it."""
+    """window: with its real end. gap_ts: logical table -> commit_ts of the last accepted loss in its window."""
 
     window: Window
     gap_ts: Mapping[str, int]
@@ -41,7 +41,7 @@ class DdlReplayed:
 
 @dataclass(frozen=True, slots=True)
 class TakenWaves:
-    """A window's share of snapshots. logical tables by name.
+    """A window's share of snapshots. Logical tables are named `database.table`.
 
     taken: waves of physical tables whose rows it has. answers: events to record before its cut,
     whatever becomes of its tables. sweeps: of tables whole from this window on. states: tables' new
@@ -68,8 +68,8 @@ class Committed:
 @dataclass(frozen=True, slots=True)
 class StagedTable:
     """Changes of one table, laid out for its writer: MERGE and the counting writer take `files`,
-    the positional writer `upserts`. Upserts without a commit stay in the list (positional/writer.py
-    takes the others out).
+    the positional writer `upserts`. Upserts that are in no commit stay in the list
+    (positional/writer.py removes the others).
     """
 
     files: list[StagedFile] = field(default_factory=list)
@@ -90,8 +90,8 @@ class StagedTable:
 class MadeByKeys:
     """Tables, by logical name, whose rows foreign keys changed in a window below the log.
 
-    told: those changes, for tables keeping each, as rows of their changelogs. lacking: why a
-    changelog goes without.
+    told: those changes as rows of changelogs, for tables that have one. lacking: table -> why its
+    changelog lacks them.
     """
 
     told: dict[str, list[pa.Table]] = field(default_factory=dict)

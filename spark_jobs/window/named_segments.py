@@ -1,4 +1,4 @@
-"""The segments of a window with changes of some tables, perhaps.
+"""The segments of a window that may have changes of some tables.
 
 In:  a window, its prewrites committed apart from their rows, physical tables of one source.
 Out: NamedSegment: where a segment is, and which of its rows count; the segments themselves.
@@ -33,11 +33,11 @@ class NamedSegment:
 
     @property
     def known(self) -> Known:
-        """Which of its rows count, for who decodes it."""
+        """Which of its rows count, in the form of the decoder."""
         return Known(rolled_back_ts=self.ref.rolled_back_ts, answers=self.answers)
 
     def upto(self, cut_ts: int) -> int:
-        """Its rows up to here count; those of prewrites by their answers."""
+        """The commit_ts up to which its rows count. Rows of prewrites count by their answers."""
         return self.ref.upto(cut_ts) if self.answers is None else cut_ts
 
 
@@ -71,7 +71,7 @@ def segments_naming(
 
 
 def tables_named(names: Names, window: Window, committed: Sequence[PrewrittenSegment], source: str) -> set[Name]:
-    """All tables of a source with changes in the window, perhaps."""
+    """All tables of a source that may have changes in the window."""
     named = set[Name]()
     for ref in window.refs:
         if ref.source == source:

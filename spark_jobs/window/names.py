@@ -16,12 +16,12 @@ from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
 from tidegate.table_names import Logical, Physical, splits
 
-# A shadow with no other version was there before the log was followed.
+# A shadow whose versions all have these statuses is older than the followed log.
 _NOT_BORN: Final = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
 
 
 class Names:
-    """histories: by source, as they are whenever a name is asked for."""
+    """histories: by source. Names are looked up in their present state."""
 
     def __init__(self, pipeline: Pipeline, histories: Mapping[str, SchemaHistory]) -> None:
         self._pipeline = pipeline
@@ -62,7 +62,9 @@ class Names:
         return self._flows[1]
 
     def forget_flows(self) -> None:
-        """Histories were read anew: as many names may be others."""
+        """Forget the names: histories were read anew, and may have the same number of names, but
+        others.
+        """
         self._flows = ([], {})
 
     def in_segment(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The plan for a table in one window: worked out once, by choose_writers, for the steps after it.
+"""The plan for a table in one window. choose_writers makes it once, for the steps after it.
 
 In:  nothing; these are the values.
 Out: TablePlan: the phases with silver's shape in each, the tables linked with it by renames, and
@@ -33,8 +33,8 @@ class TableWriter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
-    """versions: in force after it, of each physical table; shape: silver's shape then, None of no
-    table.
+    """versions: in force after it, one of each physical table. shape: silver's shape then; None
+    without any table.
 
     before: of a DDL, silver's shape when it begins.
     """
@@ -50,9 +50,9 @@ class TablePlan:
     """past: silver's mode. changes: versions beginning in the window (judge_ddl). links: the tables linked with it by
     moves of the window. why: the reason for its writer, in one phrase.
 
-    target: the positional writer's orders, for a table it writes. creates: the shape of silver to
-    be made first: a table can't be made in a folder with files. describes: the last shape, where
-    silver's comments may be others.
+    target: for the positional writer: the layouts of the table that it writes. creates: the shape
+    of a silver table to create first, since a table can't be created in a folder that has files.
+    describes: the last shape, if silver's comments differ from it.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
@@ -67,20 +67,20 @@ class TablePlan:
 
 
 class MergeOnly(dict[str, str]):
-    """Tables given back to an application by the positional writer, and why."""
+    """Tables that the positional writer gave back for as long as the application lives -> why."""
 
 
 class MergeOnce(dict[str, str]):
-    """Tables with too much for the positional writer even in the smallest window below the cut, and
-    why, until MERGE has written it.
+    """Tables with too many changes for the positional writer even in the smallest window below the
+    cut -> why. An entry stays until MERGE has written that window.
 
     One transaction may be larger than any window.
     """
 
 
 class TooMuch(dict[str, int]):
-    """Tables with too much for the positional writer in the last window below the cut: the window's
-    cut_ts.
+    """Tables with too many changes for the positional writer in their last window below the cut ->
+    cut_ts of that window.
     """
 
 

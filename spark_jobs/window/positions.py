@@ -1,4 +1,5 @@
-"""How far each table is: the published cut, sources behind it, standings, silver's own word.
+"""How far each table is: the published cut, sources behind it, standings, silver's own transaction
+versions.
 
 In:  control/cuts, control/followed, control/table_states, silver's transactions.
 Out: Positions; events of control/table_states.
@@ -34,7 +35,7 @@ class Positions:
         self.followed = FollowedSources()
         self.states = States()
         self.states_version = -1
-        self.unread: dict[str, Terminal] = {}  # tables whose silver couldn't be read when it was asked last, and why
+        self.unread: dict[str, Terminal] = {}  # tables whose silver couldn't be read the last time -> why
         self._applied: dict[str, int] = {}
         self._noted: dict[str, Standing] = {}  # states that are to be recorded
         self._recorded_at: dict[str, datetime | None] = {}  # the last row of each table
@@ -46,7 +47,7 @@ class Positions:
         self.followed = load(lake)
 
     def forget(self) -> None:
-        """All but the cut and the followed selection is read again when asked for."""
+        """Forget all but the cut and the followed selection. It is read again when it is needed."""
         self._applied.clear()
         self._noted.clear()
         self.states_version = -1
@@ -62,14 +63,16 @@ class Positions:
         return True
 
     def of(self, source: str) -> int:
-        """Everything of a source at or below it is in silver, but for waiting tables."""
+        """The commit_ts up to which silver has all of a source's changes, except those of waiting
+        tables.
+        """
         return self.followed.position(source, self.cut_ts)
 
     def applied(self, name: str) -> int:
         """applied_ts of a logical table: everything at or below it is in silver.
 
-        Silver's transaction version, or the last published cut when larger: a table without changes
-        is not touched, and the cut calls it complete all the same.
+        Silver's transaction version, or the last published cut if it is larger: a table without
+        changes isn't written, and the cut counts it as complete.
         """
         return max(self.written(name), self.mark(name))
 
@@ -88,8 +91,8 @@ class Positions:
         """A logical table's silver as its log has it; None where the log can't be read, and
         `unread` says why.
 
-        One table's log must not stop the others: a table of a window is asked for it there, and
-        held.
+        One unreadable log must not stop the other tables. If the table is in a window, its log is
+        read there again, and the error holds it.
         """
         try:
             state = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
@@ -100,8 +103,8 @@ class Positions:
         return state
 
     def mark(self, name: str) -> int:
-        """applied_ts as far as control tables tell: the cut; for a table not followed up to there
-        its own mark, or its source's position when it goes on with the source.
+        """applied_ts by the control tables alone: the cut; or the table's own mark, if it isn't
+        followed up to the cut; or its source's position, if it goes on with the source.
         """
         state = self.states.get(name)
         if state is None or state.state not in (State.HELD, State.RELEASED, State.LEFT):
@@ -114,7 +117,9 @@ class Positions:
         return state is not None and state.state is State.HELD
 
     def waits_below(self, name: str, low_ts: int) -> bool:
-        """Whether a table is released, and to catch up with low_ts first; at the cut: or with a source of its own."""
+        """Whether a table is released and must catch up with low_ts first. At the cut this includes a table that goes
+        on with its source.
+        """
         state = self.states.get(name)
         waits = state is not None and state.state == State.RELEASED
         return waits and (self.mark(name) < low_ts or (low_ts >= self.cut_ts and bool(self.late_sources(name))))
@@ -125,8 +130,8 @@ class Positions:
         return {physical.source for physical in self._names.flows().get(name, ())} & late if late else set()
 
     def held_at(self, name: str, error: BaseException) -> int:
-        """applied_ts of a table held with an error; changes overwritten in silver by another writer
-        aren't applied.
+        """applied_ts of a table that is held with an error. Changes that another writer has
+        overwritten in silver don't count as applied.
         """
         if not isinstance(error, CommitOverwritten):
             return self.applied(name)
@@ -159,8 +164,8 @@ class Positions:
         """Append table_states events and take them into memory. app_transaction: as control.append
         has it. told_at: logical table -> a time that its state comes after.
 
-        False when they were appended under it before, or somebody wrote meanwhile: then they are no
-        news, and the table's newer rows count.
+        False if they were appended under this transaction before, or another writer came first.
+        Then they are outdated: the table's newer rows count.
         """
         states, self._noted = {**self._noted, **states}, {}
         if not states:
@@ -181,8 +186,8 @@ class Positions:
         return True
 
     def publications(self, window: Window) -> int:
-        """A number, larger after each published window below the cut; trying one again, or a
-        release, doesn't raise it.
+        """The number of the next publication below the cut. Each published window raises it; a
+        second try, or a release, doesn't.
         """
         if window.behind:
             return self.followed.number + 1

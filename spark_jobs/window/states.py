@@ -1,8 +1,8 @@
 """States of logical tables as an application has them: by name, and by state.
 
 In:  Standings by name.
-Out: States, a dict of them. A look at the tables of one state visits those alone: ten thousand
-     active tables cost a window nothing.
+Out: States, a dict of them, with an index by state: ten thousand active tables cost a window
+     nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _stamps: Final = count(1)
 
 
 class States(dict[str, Standing]):
-    """stamp: another one after each change, and in every other States."""
+    """stamp: changes with each update, and differs between two States."""
 
     def __init__(self, standings: Mapping[str, Standing] | None = None) -> None:
         super().__init__()

@@ -25,8 +25,8 @@ from tidegate.table_names import Physical
 class Move:
     """old, new: the rows' version before, and now. giver, taker: logical names; maybe one.
 
-    Around a rename they are one physical table's; where a partition changes tables they are two
-    tables'.
+    For a rename both versions are of one physical table. For a partition that changes tables they
+    are of two.
     """
 
     old: TableVersion
@@ -70,7 +70,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why changes of a physical table in one segment could not be decoded."""
+    """Why changes of a physical table in one segment couldn't be decoded."""
 
     source: str
     problem: Problem
@@ -88,8 +88,9 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True)
 class WaveChunk:
-    """A chunk of a window: as rows of its table's `version`, with low_ts as their commit_ts. exact:
-    the wave's chunks are the whole table as it was there. high_ts: commit_ts of its high mark.
+    """A chunk that a window takes. Its rows have the columns of the table's `version`, and low_ts
+    as their commit_ts. exact: the wave's chunks are the whole table as it was at low_ts. high_ts:
+    commit_ts of the wave's high mark.
     """
 
     ref: ChunkRef
@@ -100,7 +101,7 @@ class WaveChunk:
 
     @property
     def read_upto_ts(self) -> int:
-        """A change above it isn't in the rows."""
+        """The rows don't have changes above this commit_ts."""
         return self.low_ts if self.exact else self.high_ts
 
     @property
@@ -118,7 +119,9 @@ class DamagedChunk:
 
 
 class DamagedWaves(dict[tuple[str, Physical], str]):
-    """Why waves can't be taken, as an application has seen: by token and physical table."""
+    """Damaged waves that an application has met -> why they can't be taken; by token and physical
+    table.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +146,9 @@ class PrewrittenSegment:
 class TableWindow:
     """One logical table's share of a window: (after_ts, the window's cut_ts].
 
-    chunks: of waves ending in the window. again_ts: silver has all up to here already, where waves
-    begin below it: changes of a table with a key can be applied twice. shards: of a routed table
-    those taking part from another commit_ts on: a wave's low mark, or their beginning.
+    chunks: of waves that end in the window. again_ts: silver has everything up to it already; waves
+    begin below it, and changes of a table with a key can be applied twice. shards: shards of a
+    routed table that take part from another commit_ts on, a wave's low mark or their beginning.
     """
 
     name: str
@@ -159,7 +162,7 @@ class TableWindow:
     shards: dict[Physical, int] = field(default_factory=dict)
 
     def begins(self, physical: Physical) -> int:
-        """A physical table's changes above it are the window's."""
+        """Changes of a physical table above this commit_ts belong to the window."""
         if not self.routed:
             return self.after_ts
         return self.shards.get(physical, max(self.after_ts, self.again_ts))
@@ -168,12 +171,14 @@ class TableWindow:
         return after_ts + (after_ts != self.after_ts)
 
     def applied_again(self, after_ts: int, applied_ts: int) -> int:
-        """Changes of the rows phase from after_ts on, up to here, are in silver already: they come once more."""
+        """Silver has the changes of the rows phase from after_ts up to this commit_ts already: they
+        are applied again.
+        """
         return applied_ts if applied_ts > self._begun(after_ts) else after_ts
 
     def check_follows(self, after_ts: int, applied_ts: int) -> None:
-        """Raises Overtaken when silver has a part of the rows phase from after_ts on: they would be
-        in it twice.
+        """Raises Overtaken if silver has a part of the rows phase from after_ts on already: rows
+        would be written twice.
 
         applied_ts: silver's, below the phase's end. A phase after a DDL begins before it, for rows
         of the same commit_ts, and the DDL may have recorded its own.
@@ -188,8 +193,8 @@ class TableWindow:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Rows of a physical table written neither by a wave nor by the log from low_ts on aren't at
-    the source.
+    """Orders to delete rows of a physical table that neither a wave nor the log has written since
+    low_ts: the source doesn't have them.
     """
 
     snapshot: str
@@ -200,11 +205,11 @@ class Sweep:
 
 @dataclass(slots=True)
 class Taking:
-    """The tables taking part in a window: nothing else changes on its way.
+    """The tables that take part in a window: the only thing that its steps change.
 
-    tables: by logical name, from where on. held: the new standings of those gone from it. moves:
-    renames and moved partitions, ties between tables once the window's DDL is replayed: both are
-    taken out together (standing/standings.py).
+    tables: logical name -> its share. held: the new standings of tables that left the window.
+    moves: renames and moved partitions, known once the window's DDL is replayed. They tie two
+    tables: both leave the window together (standing/standings.py).
     """
 
     tables: dict[str, TableWindow] = field(default_factory=dict)
@@ -212,7 +217,7 @@ class Taking:
     moves: list[Move] = field(default_factory=list)
 
     def take_out(self, name: str, state: Standing) -> None:
-        """A table takes no part in this window any more; the first cause counts."""
+        """Take a table out of the window. The first cause counts."""
         self.tables.pop(name, None)
         self.held.setdefault(name, state)
 
@@ -250,7 +255,7 @@ class Window:
 
     @property
     def has_parts(self) -> bool:
-        """Whether it could end before its cut_ts, and have something then."""
+        """Whether a smaller window, with an end below cut_ts, would still have segments."""
         return any(self.low_ts < ref.ends_ts < self.cut_ts for ref in self.refs)
 
     @property

@@ -26,7 +26,8 @@ from tidegate.upsert.deletions import z85
 from tidegate.upsert.files.statistics import with_both_zeros
 
 _VECTOR_UUID_CHARACTERS: Final = 20
-# What java.net.URI leaves as it is in a path; Spark compares such texts, so ours must be the same to the letter.
+# java.net.URI leaves these characters unquoted in a path. Spark compares such texts, so ours must be equal to the
+# letter.
 _URI_LEGAL: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!~*'()" + ",;:$&+=" + "/@"
 )
@@ -34,8 +35,8 @@ _SPACES: Final = frozenset({"Zs", "Zl", "Zp"})
 _ASCII: Final = 0x80
 _NO_CONTROL: Final = 0xA0  # 0x80 to 0x9f are control characters
 
-# Properties with other values in the copy, None: not there. What they ask for would happen in a log that goes in a
-# minute, or again when the table's own commit is made.
+# Properties with another value in the copy; None: absent there. Otherwise Spark would do their work in a log that is
+# deleted a minute later, or the table's own commit would do it again.
 _IN_COPY: Final[Mapping[str, str | None]] = {
     "delta.checkpointInterval": "1000000",
     "delta.autoOptimize": None,
@@ -96,7 +97,7 @@ class PrivateCopy:
     def translated(self, commits: Sequence[Sequence[Action]]) -> list[Action]:
         """The effect of these commits, versions 1 to n of the copy, as actions of the table's next version.
 
-        Raises LakeRefused or DeltaUnsupported for what can't be told in one commit.
+        Raises LakeRefused or DeltaUnsupported for changes that don't fit into one commit.
         """
         before = after = self.inside
         for version, commit in enumerate(commits, 1):
@@ -111,7 +112,7 @@ class PrivateCopy:
         ]
 
     def files(self, actions: Sequence[Action]) -> set[str]:
-        """Which files of the copy's folder translated actions name: paths in the table, not quoted."""
+        """The files of the copy's folder that translated actions name: unquoted paths, relative to the table."""
         paths = set()
         for body in (action.get("add") or action.get("cdc") or {} for action in actions):
             paths.add(unquote(body.get("path", "")))
@@ -188,7 +189,9 @@ class PrivateCopy:
         return f"{self.name}/{name}" if len(name) > _VECTOR_UUID_CHARACTERS else f"{self.name}{name}"
 
     def _change_data(self, commits: Sequence[Sequence[Action]]) -> list[Action]:
-        """Files of a change feed: once a version has one, its readers look at nothing else of that version."""
+        """The `cdc` actions of a change data feed. If a version has one, its readers look at nothing else of that
+        version.
+        """
         bodies = [
             {**action["cdc"], "path": self._own(action["cdc"]["path"])}
             for c in commits

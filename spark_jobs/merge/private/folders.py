@@ -3,9 +3,9 @@
 In:  a table's place.
 Out: a folder's name tg-<time><random>, for one private log at a time.
 
-Data files stay in the folder that Spark wrote them to. A folder for each statement would be many: in an object store
-VACUUM asks for the names in each. A process therefore goes on with the one that it has, for as long as no other could
-take its log for a leftover: a statement begins within JOB_HANGS_SECONDS of the folder's time, and ends within as many.
+Data files stay in the folder that Spark wrote them to. One folder per statement would be too many: in an object store
+VACUUM lists each of them. So a process uses its folder again, as long as no other process could take its log for a
+leftover. A statement begins within JOB_HANGS_SECONDS of the folder's time, and ends within as many.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidegate.delta.object_names import LOG
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import JOB_HANGS_SECONDS, PRIVATE_LOG_SECONDS
 
-# Neither `_` nor `.` in front: files in folders named so are hidden from VACUUM, whoever runs it.
+# No `_` and no `.` in front: VACUUM ignores files in folders with such names, whoever runs it.
 _NAME: Final = re.compile(r"tg-([0-9a-f]{12})[0-9a-f]{20}")
 
 
@@ -45,7 +45,7 @@ class PrivateFolders:
         self._lock = threading.Lock()
 
     def take(self, place: str) -> str | None:
-        """One that nobody else uses from now on; None when there is none, or none is young enough."""
+        """A free folder, now the caller's alone; None if there is none, or none is young enough."""
         with self._lock:
             free = self._free.pop(place, [])
             youngest = max(free, default=None)
@@ -56,7 +56,7 @@ class PrivateFolders:
             return youngest
 
     def give(self, place: str, name: str) -> None:
-        """It has data files of the table, and no log any more."""
+        """Give a folder back. It may hold data files of the table, and has no log any more."""
         with self._lock:
             self._free.setdefault(place, []).append(name)
 

@@ -3,13 +3,14 @@
 In:  a table of the lake, statements of Spark.
 Out: one commit of all that they did, on exactly the version that they saw; or nothing, and CommitConflict.
 
-Delta's stores in the JVM don't arbitrate between processes on a local disk, and on no disk between them and us. Spark
-therefore gets a copy of the log in a folder of the table (copy.py), and tidegate.delta commits the result. Rows that
-are read for a rewrite are read from the copy, too: they are those that the commit replaces.
+On a local disk Delta's log stores in the JVM don't keep two processes from committing the same version, and nowhere do
+they arbitrate between Spark and tidegate. So Spark gets a copy of the log in a folder of the table (copy.py), and
+tidegate.delta commits the result. A rewrite also reads its rows from the copy: exactly these rows are replaced by the
+commit.
 
-With the commit the folder's `_delta_log` goes and its data files stay, for VACUUM to take when they are dead; without
-a commit a new folder goes as a whole. The remains of a killed process are known by its `_delta_log`, which VACUUM
-doesn't see, and by its age (folders.py).
+After the commit the folder's `_delta_log` is deleted, and its data files stay: VACUUM removes them when they are dead.
+Without a commit a new folder is deleted as a whole. A killed process leaves a folder with a `_delta_log`, which VACUUM
+doesn't see. It is known by its age (folders.py).
 """
 
 from __future__ import annotations
@@ -95,13 +96,15 @@ class PrivateLog:
         self._write(0, self.copy.first)
 
     def undo(self) -> None:
-        """The copy as it began. What Spark wrote meanwhile is in no commit: VACUUM takes it."""
+        """Put the copy back to its beginning. Files that Spark wrote meanwhile are in no commit:
+        VACUUM removes them.
+        """
         self.lake.delete_folder(f"{self.folder}/{LOG}")
         _forget(self.session, self.uri)
         self.begin()
 
     def end(self) -> None:
-        """Take the copy away. Whatever happens here, the outcome stands."""
+        """Delete the copy. An error here changes nothing about the outcome."""
         with suppress(Exception):  # maintain and VACUUM take what stays
             self.lake.delete_folder(f"{self.folder}/{LOG}" if self.keeps else self.folder)
             _forget(self.session, self.uri)
@@ -124,7 +127,8 @@ class PrivateLog:
         return self._committed(change.actions, lambda log: log.commit(self.state, change))
 
     def exchange(self) -> TableState:
-        """As commit, for statements that only moved rows: it may go after commits that leave those files as they are.
+        """As commit, for statements that only moved rows. Other commits may come in between, if they leave those files
+        as they are.
 
         Raises CommitConflict when one of them changed.
         """
@@ -189,7 +193,7 @@ def _opened(lake: LakeFiles, session: SparkSession, path: str, state: TableState
     """In a folder that this process has already, or in a new one."""
     name = _FOLDERS.take(lake.uri(path))
     if name is not None and log_store(f"{lake.uri(path)}/{name}/{LOG}", lake.storage_options).names():
-        name = None  # its log is still there: who was to delete it had no luck
+        name = None  # its log is still there: the deletion failed
     copy = PrivateCopy(state, lake.spark_uri(path), name or new_name())
     return PrivateLog(lake, session, path, copy, keeps=name is not None)
 
@@ -233,7 +237,7 @@ def _operation(commits: Sequence[Sequence[Action]]) -> str:
 
 
 def _forget(session: SparkSession, uri: str) -> None:
-    """Take the copy out of Delta's cache: a window makes one for each table, and nobody reads it again."""
+    """Remove the copy from Delta's cache. A window makes a copy for each table, and nobody reads it again."""
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - Delta has no Python word for it
     place = jvm.org.apache.hadoop.fs.Path(uri)
     jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(session._jsparkSession, place)  # noqa: SLF001

@@ -1,11 +1,11 @@
-"""Whether to believe a timestamp from outside: a cut from the future would make later rows late.
+"""Refuse a timestamp from the future: after such a cut, rows that are committed until then would be
+lost.
 
 In:  how far each source is resolved, the published cut, this machine's clock.
 Out: nothing, or why apply doesn't go on.
 
-Only of TiDB and TiCDC: a MySQL or MariaDB server's timestamps are bounded by its own clock before
-capture. A Pump and a changefeed's reader refuse such a timestamp at their door; bronze of before
-they did may have one.
+Only for TiDB and TiCDC: capture bounds the timestamps of a MySQL or MariaDB server by the server's
+clock. A Pump and a changefeed's reader refuse such a timestamp today; older bronze may have one.
 """
 
 from __future__ import annotations

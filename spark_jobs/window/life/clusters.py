@@ -1,11 +1,12 @@
-"""The check of a changed pipeline file: it names each TiDB's Pumps and loses nothing of theirs; and of their writes.
+"""Check a changed pipeline file: it must name all Pumps of each TiDB, and lose none of their data. Check that the
+writes of a TiDB's Pumps come from one cluster.
 
 In:  the pipeline file; control/followed, schema histories, bronze.
 Out: nothing, or ConfigError; StreamCorrupt where the Pumps of one TiDB have writes of two.
 
-Tables of a cluster stand under the name of its first Pump, so it has to stay the first. A Pump may
-go only when the cut has all its data: a sibling's commits may stand in its stream, and its own rows
-in nobody else's. No Pump may join if TiDB has written to it before.
+Tables of a cluster are recorded under the name of its first Pump, so this Pump must stay the first.
+A Pump may be removed only if the cut has all of its data: its stream may hold commits of another
+Pump's rows, and only it has its own rows. A Pump can't join if TiDB has written to it before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _FOREVER: Final = (1 << 63) - 1
 
 
 def check_one_cluster(app: Application) -> None:
-    """Before each window: each Pump's door knows its own writers alone, and a clone of a cluster has the same ids.
+    """Run before each window. A Pump checks only its own writers, and a clone of a cluster has the same table ids.
 
     Raises StreamCorrupt.
     """
@@ -73,8 +74,8 @@ def _check_owner(app: Application, pumps: tuple[str, ...]) -> None:
 
 
 def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
-    """source: gone from the pipeline file, where these Pumps still are; some of them were
-    followed.
+    """source: a Pump that is gone from the pipeline file. pumps: those of its cluster that are
+    still there; some of them were followed.
     """
     app.index.refresh(app.cut_ts)
     waits = [
@@ -102,8 +103,8 @@ def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
 
 
 def _check_joins(app: Application, source: str) -> None:
-    """source: new beside followed Pumps. Its data from TiDB up to now is below silver's
-    position for theirs.
+    """source: a new Pump beside followed ones. Data that TiDB wrote to it up to now lies below
+    silver's position.
     """
     app.index.refresh(app.cut_ts)
     if not app.index.has(source):

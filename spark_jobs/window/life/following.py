@@ -1,11 +1,12 @@
-"""The sources of apply: a changed file is taken up at the start, a stalled source left behind.
+"""The sources of apply: a changed pipeline file counts from the next start on, and a stalled source
+is left behind.
 
 In:  the pipeline file's selection, control/followed, schema histories, bronze and silver.
 Out: changes in control/followed, and the resulting events of control/table_states.
 
-The rules, and why a cut is complete by them, stand in tidegate/merge/follow.py. A warm application
-with an older pipeline file does no harm: its cuts are true of the tables it follows, and joining
-tables are judged when an application with the new file starts, by how far the cut is then.
+tidegate/merge/follow.py has the rules, and explains why a cut is complete by them. A running
+application with an older pipeline file does no harm: its cuts are right for the tables it follows.
+Tables that join are judged when an application with the new file starts, by its cut.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ def take_up_selection(app: Application) -> None:
 
 
 def _mark_unfollowed(app: Application, changes: Sequence[FollowedChange]) -> None:
-    """Tables left while a statement about them waits to be followed: no version says so, and a
-    later one would be believed. Before the change is recorded, and once.
+    """Mark tables that the file leaves out while a statement about them waits to be followed. No
+    version shows this, so a later version would be believed. It is done once, before the change is
+    recorded.
     """
     waits = {name for name, state in app.states.items() if state.is_unread}
     left = {change.physical for change in changes if change.state == State.LEFT and change.logical in waits}
@@ -100,7 +102,7 @@ def _mark_unfollowed(app: Application, changes: Sequence[FollowedChange]) -> Non
 
 
 def _record(app: Application, changes: Sequence[FollowedChange], selection: Selection | None = None) -> None:
-    """One commit: it happened, or it didn't."""
+    """Record the changes in one commit: all of them, or none."""
     number = app.followed.number + 1
     rows = rows_of(number, app.pipeline.pipeline, changes, selection, app.cut_ts)
     app.control.append(tables.FOLLOWED, rows, (f"tidegate/{app.pipeline.pipeline}/followed", number))
@@ -173,7 +175,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Follow
 
 
 def _source_joins(app: Application, source: str) -> FollowedChange:
-    """It counts from where it was left, or from its beginning; until its windows have reached the cut it is behind."""
+    """A source joins where it was left, or at its beginning. It is behind until its windows have reached the cut."""
     left_ts = app.followed.sources_left.get(source, 0)
     begin = app.index.begin(source)
     if app.pipeline.sources[source].traits.pushes and not app.index.has(source):
@@ -204,8 +206,8 @@ def _is_sequence(app: Application, physical: Physical) -> bool:
 
 
 def _left_at(app: Application, name: str) -> LeftAt:
-    """Up to where silver has a left table. Where the log from there on wouldn't make it whole: the
-    commit_ts at or below which all its lacking rows are.
+    """The commit_ts up to which silver has a table that was left. If the log from there on wouldn't
+    make it whole: the commit_ts up to which its missing rows lie.
     """
     standing = app.states.get(name)
     if standing is None:
@@ -244,7 +246,8 @@ def _emptied(app: Application, name: str) -> bool:
 def stalled(app: Application) -> None:
     """Let the cut go on without sources too far behind the others.
 
-    A clock ahead makes no other source late: its time beyond our own clock doesn't count.
+    If a source's clock is ahead of ours, its time counts only up to ours: otherwise the other
+    sources would look late.
     """
     sources = [source for source in app.pipeline.sources if source not in app.followed.behind]
     newest = min(max((app.index.resolved(source) for source in sources), default=0), compose(int(time.time() * 1000)))
@@ -265,7 +268,7 @@ def stalled(app: Application) -> None:
 def leave_behind(app: Application, source: str, reason: str) -> None:
     """The cut goes on without a stalled source, and its tables wait by name.
 
-    Tables first: a table recorded as far as its source is so too when the source isn't behind yet.
+    Tables are recorded first: such a record is also right while the source isn't behind yet.
     """
     for name, physical in app.names.flows().items():
         if any(table.source == source for table in physical):
@@ -275,17 +278,18 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
 
 
 def source_reached(app: Application, source: str, upto_ts: int) -> None:
-    """All data of a source behind the cut is in silver up to here. At the cut it is back, but not
-    while silver has more of a table of shards than the cut: a killed apply wrote that without this
-    source, and it calls all shards applied so far.
+    """Note that silver has all data of a source behind the cut up to upto_ts. At the cut the source
+    is back, with one exception: silver has a routed table beyond the cut. A killed apply wrote that
+    without this source, and the table's applied_ts counts for all of its shards.
     """
     state = FOLLOWED if upto_ts >= app.cut_ts and not _shards_are_ahead(app) else CATCHING_UP
     _record(app, [FollowedChange(source, state, upto_ts)])
 
 
 def _shards_are_ahead(app: Application) -> bool:
-    """Any table counts: the tables a source brings shards to aren't known beforehand. One whose
-    silver can't be read may be ahead until it is held.
+    """Whether silver has a routed table beyond the cut. All such tables count, since nobody knows
+    beforehand which ones a source has shards of. A table with unreadable silver counts until it is
+    held.
     """
     if not app.pipeline.tables.routes:
         return False
@@ -304,14 +308,14 @@ def _meet(app: Application, name: str, source: str) -> bool:
     """Whether a window of a source behind the cut may take a table; one without a state gets it
     first.
 
-    An earlier try's writes are then told from older rows.
+    The state tells an earlier try's rows from older ones.
     """
     standing = note(app, name, SourceMeets(source)).standing
     return standing is not None and standing.source == source
 
 
 def target(app: Application, physical: Collection[Physical]) -> int:
-    """Up to where a table can catch up: the position in silver common to all its sources."""
+    """The commit_ts up to which a table can catch up: the lowest position of its sources in silver."""
     return min(app.positions.of(source) for source, _, _ in physical)
 
 

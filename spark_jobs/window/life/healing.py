@@ -4,8 +4,8 @@ In:  the TABLE_MAPs of a window in conflict with schema_history.
 Out: versions of kind `healed` in control/schema_history, and their tables released: they catch up
      from bronze with the new version. Or why a table isn't healed.
 
-Rows before the healed version's commit_ts keep their fitting version. A table isn't healed if later
-DDL was replayed onto the wrong columns already: the result of that DDL is wrong too.
+Rows before the healed version's commit_ts keep the version that fits them. A table isn't healed if
+a later DDL was already replayed onto the wrong columns: its result is wrong, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ log = logging.getLogger(__name__)
 
 
 def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -> dict[str, str]:
-    """Release whom the log tells the columns of; of the others with such a trouble, by logical name, why it doesn't."""
+    """Release the tables whose columns the log itself defines. Returns, by logical name, why other tables with such a
+    trouble can't be healed.
+    """
     troubles = list(troubles)
     _leave_out(app, window, troubles)
     made: list[TableVersion] = []
@@ -57,8 +59,8 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
 
 
 def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) -> None:
-    """A shard is left out if only its rows, read anew, mend it: the others catch up. An unknown
-    shard is left out, too: it is older than the followed log, and wasn't kept then.
+    """Leave a shard out if only a new read of its rows mends it: the other shards catch up. An
+    unknown shard is left out, too: it is older than the followed log, and wasn't kept at that time.
     """
     left_out: dict[Physical, str] = {}
     for trouble in troubles:

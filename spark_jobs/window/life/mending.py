@@ -1,13 +1,13 @@
-"""When a held table's hold is over because the table was emptied at the source.
+"""End the hold of a table that was emptied at the source.
 
 In:  a version emptying a table, by TRUNCATE, CREATE, DROP or a rename away; or the holds of tables.
 Out: the tables going on, each from just before its emptying version.
 
-Nothing from before counts any more, so silver's missing rows are no loss. Unless another table has
-such rows: their taker reads them in the giver's silver, which lacks changes. A rename or a moved
-partition ties such tables into one hold (standing/standings.py). It is over once its first table
-was emptied. Every table due to get such rows from silver must have been emptied, too, later than it
-took them.
+Nothing from before counts any more, so the rows that silver lacks are no loss. There is one
+exception: a rename gave them to another table. The taker reads them in the giver's silver, which
+lacks changes. A rename or a moved partition ties such tables into one hold (standing/standings.py).
+It is over once its first table was emptied. Every table due to get such rows from silver must have
+been emptied, too, later than it took them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _EMPTIED = "the table was emptied while it was held: all of its rows come by the
 
 @dataclass(slots=True)
 class _Looked:
-    """Held tables seen by `release_emptied`, as they were then. stamp: of States without a new
-    one.
+    """Held tables that `release_emptied` has looked at, with their standings then. stamp: of States
+    at that time.
     """
 
     states: dict[str, Standing] = field(default_factory=dict)
@@ -46,9 +46,9 @@ class _Looked:
 
 
 def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> list[TableVersion]:
-    """Let a held table, emptied by this version, go on, and those waiting with it, in this very
-    window where it has all of them. Returns their versions from there up to this one, oldest first;
-    [] when the hold isn't over.
+    """Let a held table go on that this version empties, together with the tables that wait with it.
+    If the window has all of them, they go on in it. Returns their versions from there up to this
+    one, oldest first; [] if the hold isn't over.
     """
     name = app.names.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, planned).ends()
@@ -67,14 +67,14 @@ def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> l
 
 
 def release_emptied(app: Application) -> None:
-    """Let held tables catch up if emptied at or below the cut already: in the very window in which
-    they met the cause of their hold, or before another table lost their rows.
+    """Let held tables catch up that were emptied at the cut or below it: in the same window in
+    which they were held, or before another table lost their rows.
     """
     looked = app.memory(_Looked)
     if looked.stamp == app.states.stamp:
         return
     if any(app.states.get(name) is not state for name, state in looked.states.items()):
-        looked.states = {}  # one that goes on again may be whom another had to give rows
+        looked.states = {}  # a table that goes on may be the taker that another one waits for
     fresh = [name for name, state in app.states.of(State.HELD) if looked.states.get(name) is not state]
     if not fresh:
         looked.stamp = app.states.stamp
@@ -91,8 +91,9 @@ def release_emptied(app: Application) -> None:
 
 
 def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
-    """Snapshots of these tables are over: all rows came after this, and waves and an end mark that
-    passed during a hold are in no window to come. Before the table goes on, for that is said once.
+    """Cancel the snapshots of these tables: all of their rows come after this. Waves and end marks
+    that passed during the hold are in no later window. It is recorded before the table goes on,
+    since that is recorded only once.
     """
     emptied = {Physical(end.source, end.database, end.table): end for end in ends}
     events = [
@@ -121,8 +122,8 @@ class _Hold:
         if first is None:
             return {}
         ends, waiting = {self._root: first}, [self._root]
-        # A taker reads its rows in the giver's silver, which lacks changes. So each taker must have been emptied later
-        # than it took them, and so must the tables that it gave rows to in turn.
+        # A taker reads its rows in the giver's silver, which lacks changes. So each taker must have been emptied after
+        # it took them, and so must each table that the taker gave rows to.
         while waiting:
             name = waiting.pop()
             end = ends[name]
@@ -138,9 +139,7 @@ class _Hold:
         return ends
 
     def _next(self, name: str, after_ts: int) -> TableVersion | None:
-        """The first later version of a table that emptied it, and took away the cause of its
-        hold.
-        """
+        """The first version after after_ts that empties the table and ends the cause of its hold."""
         app, standing = self._app, self._held(name)
         assert standing is not None, "asked of tables of the hold"
         gap_ts = self._planned.gap_ts.get(name, 0) if self._planned else 0
@@ -149,7 +148,7 @@ class _Hold:
             if not max(app.positions.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
                 continue
             if version.status.waits or unlogged_reason(app, version):
-                ending.clear()  # it brings a cause back: what emptied the table before is no end
+                ending.clear()  # it brings a cause back, so an earlier emptying doesn't end the hold
             elif empties(version) and version.commit_ts > after_ts and self._ends(name, standing, version):
                 ending.append(version)
         return ending[0] if ending else None
@@ -175,7 +174,9 @@ class _Hold:
         return standing if standing is not None and standing.state is State.HELD else None
 
     def _first(self, name: str) -> str:
-        """The table whose hold this one waits for; "" when one of them isn't held."""
+        """The table at the end of the chain of partners, for whose hold this one waits; "" if one
+        of them isn't held.
+        """
         seen: set[str] = set()
         while name not in seen and (standing := self._held(name)) is not None:
             seen.add(name)
@@ -196,8 +197,8 @@ class _Hold:
 
 
 def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
-    """Whether a TRUNCATE stands after an accepted gap with a possible ALTER in it: only CREATE
-    TABLE tells the columns.
+    """Whether the columns are unknown: the table is emptied by a TRUNCATE after an accepted gap,
+    which may hide an ALTER. Then only a CREATE TABLE tells them.
     """
     history = app.histories[emptied.source]
     gap_ts = history.settings.gap_ts

@@ -49,8 +49,8 @@ def has_prewrites(ref: SegmentRef) -> bool:
 
 
 def answered_in(app: Application, window: Window) -> list[Prewrite]:
-    """Prewrites whose answer is in the window, or above the beginning of one of its tables; news is
-    recorded.
+    """Committed prewrites whose answer lies in the window, or above the beginning of one of its
+    tables. New findings are recorded.
 
     Raises StreamCorrupt, UnknownEvent: without a segment's prewrites later commits aren't known.
     """
@@ -82,7 +82,9 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
 def _from_its_beginning(
     entry: Pending | PrewriteAnswer, ref: SegmentRef, neighbours: dict[int, SegmentRef]
 ) -> Pending | PrewriteAnswer:
-    """A prewrite begun in earlier segments begins there, and wrote to the tables in them."""
+    """A prewrite that spans several segments, with the place of its beginning and the tables of all
+    of them.
+    """
     if not isinstance(entry, Pending):
         return entry
     if not (ref.flags & SegmentFlag.OPEN_AT_START and ref.min_commit_ts == entry.start_ts):
@@ -101,7 +103,8 @@ def _ts(entry: Pending | PrewriteAnswer) -> int:
 
 
 def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
-    """The fate of orphans: capture asked the source for its prepared transactions, and they tell.
+    """The orphans among the prepared transactions, and their fate. Capture has asked the source
+    which ones are still prepared.
 
     An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the
     source any more, and has no answer up to where the log ended after the source had said so. A
@@ -135,7 +138,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
 
 
 def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[Prewrite]:
-    """Prewrites prepared in another segment than their answer's."""
+    """Prewrites that were prepared in another segment than their answer."""
     if window.catches_up is not None:
         below = recorded.answered_in(app.lake, lowest, window.cut_ts)
         return list(chain.from_iterable(below.values()))
@@ -175,14 +178,14 @@ def segments_of(
 def release_decided(app: Application) -> None:
     """Let tables go on whose parked prewrites are answered, by a person or by the log after all.
 
-    Only the prewrites of its hold count: one parked further on in the log holds it anew when it
-    gets there.
+    Only the prewrites of the present hold count. A prewrite that is parked later in the log holds
+    the table again when apply reaches it.
     """
     parked = {name: state for name, state in app.states.of(State.HELD) if state.cause is Cause.PARKED}
     if not parked:
         return
     seen, version = app.memory(_Seen), app.control.version(PREWRITES)
-    if version != seen.version:  # looked at before it is read: who wrote in between is met by the next window
+    if version != seen.version:  # before the read: the next window finds rows from in between
         app.histories.read_prewrites(app.positions)
         seen.version = version
     waiting = (

@@ -62,7 +62,9 @@ def committed_branches(app: Application, window: Window) -> list[PrewrittenSegme
 
 
 def _is_wanted(app: Application, window: Window, prewrite: Prewrite) -> bool:
-    """Let a committed prewrite's tables take part; whether the window wants rows of any."""
+    """Take a committed prewrite's tables into the window. Returns whether the window wants rows of
+    one of them.
+    """
     wanted = False
     for database, table in app.names.kept(prewrite.source, prewrite.tables):
         name, physical = app.names.logical_name(database, table), Physical(prewrite.source, database, table)
@@ -104,7 +106,9 @@ def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
 
 
 def _hold_for_unknown(app: Application, window: Window, prewrite: Prewrite) -> None:
-    """Its committed rows are unknown: every table of its source there then may lack them."""
+    """Hold every table of the source that existed then: the committed rows are unknown, so any of
+    them may lack some.
+    """
     said = app.histories.judged.get(prewrite.source, {}).get(
         (prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
     )

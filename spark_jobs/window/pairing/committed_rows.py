@@ -3,8 +3,8 @@
 In:  the window's pairs of prewrites and commits (pairs.py), schema_history with this window's DDL:
      rows name ids of tables, and only the replay knows an id's table at a commit_ts.
 Out: Committed: segments and the commit_ts of their rows; their tables in window.tables; a ledger
-     entry of each segment with nothing for any of them. Tables are held if a commit without its
-     rows may have changed them, or one that comes when the cut has passed it.
+     entry of each segment without such rows. Tables are held if they may be changed by a commit
+     without rows, or by a commit that comes after the cut has passed it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def committed_rows(app: Application, window: Window, paired: Iterable[Pairs]) ->
 
 
 def _below(app: Application, window: Window) -> dict[str, int]:
-    """Clusters with a table begun below the window by a snapshot's wave, and from where on."""
+    """Clusters with a table that a snapshot's wave begins below the window -> commit_ts from where
+    on.
+    """
     begins_at: dict[str, int] = {}
     for entry in window.tables.values():
         for physical in entry.physical:
@@ -100,7 +102,7 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
                     where=f"{ref.source} at {ref.file}:{ref.start_pos}",
                     remedy=f"{REPORT}; a new lake goes on without what lies before it",
                 )
-            # What is in none of them is of a table that is gone: a transaction began before its DROP or TRUNCATE.
+            # Rows of no version belong to a table that is gone: their transaction began before its DROP or TRUNCATE.
             for name, from_ts, upto_ts in by_id.get(table_id, ()):
                 if from_ts <= high_ts and low_ts < upto_ts:
                     names_of.setdefault(place, set()).add(name)
@@ -108,8 +110,8 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
 
 
 def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: bool = False) -> None:
-    """Commits whose rows no Pump has: any older table may lack those. below: of tables of this
-    window alone, some of them begun below it.
+    """Hold tables for commits whose rows no Pump has: any older table may lack them. below: only
+    tables of this window, some of which begin below it.
     """
     if not pairs.lost:
         return
@@ -134,7 +136,9 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: boo
 
 
 def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
-    """Commits passed by the cut before they come: any table as old lacks their rows."""
+    """Hold tables for commits that come after the cut has passed them: any table of that age may
+    lack their rows.
+    """
     if not pairs.late:
         return
     history = app.histories[pairs.owner]

@@ -3,10 +3,10 @@
 In:  Pairs; schema_history of the cluster's first Pump.
 Out: new versions, taken in by the history; the tables with committed rows, by name.
 
-A job counts at the commit_ts of its last binlog: a job with several has its final schema state
-there. A job rolled back changes nothing; but the rows of a table without a key may not be known
-after it. A list of tables says what was there when a Pump began: those made by no job wait by
-name, since nobody knows their rows.
+A job counts at the commit_ts of its last binlog: there a job with several binlogs has its final
+schema state. A job that is rolled back changes nothing, but afterwards the rows of a table without
+a key may be unknown. A list of tables shows which ones existed when a Pump began. Tables that no
+job made wait by name, since nobody knows their rows.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _of_job(ddl: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHi
 
 
 def _of_list(tso: int, text: bytes, ref: SegmentRef, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:
-    """The unknown ones among the tables older than a Pump's beginning."""
+    """Versions for the unknown tables of the list: those older than a Pump's beginning."""
     known = {info.id for _, info in live}
     why = "it was there before the first Pump began"
     changes = [

@@ -9,9 +9,9 @@ window can be tried again, or be one of few tables, and says the same. A row com
 prewrite on two Pumps, an answer sent once more) has one start_ts and one commit_ts: it counts once.
 
 It holds sixteen bytes for each committed transaction of the window, and the summaries of the
-window's own segments, bounded by apply.window_bytes. Below the window it looks at segments from the
-newest on, a file's row group at a time, and no further than to the last wanted prewrite: usually it
-lies near, however many others wait.
+window's own segments, bounded by apply.window_bytes. Below the window it reads segments from the
+newest on, a row group of a file at a time, and stops at the last wanted prewrite. Usually that one
+is near, however many others wait.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Summaries:
     held_bytes: int = 0
 
     def of(self, app: Application, refs: Sequence[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
-        """In order of the refs. Raises StreamCorrupt, UnknownEvent: a segment's word on others
-        can't be guessed.
+        """In order of the refs. Raises StreamCorrupt, UnknownEvent: a segment's answers to other
+        segments' rows can't be guessed.
         """
         unread = [ref for ref in refs if (ref.source, ref.seq) not in self.kept]
         fresh = _summaries(app, unread)
@@ -118,7 +118,9 @@ class _Segments:
 
 
 def pairs_of(app: Application, window: Window) -> list[Pairs]:
-    """The clusters whose prewrites and answers come apart. Raises StreamCorrupt, UnknownEvent."""
+    """The pairs of each cluster of Pumps: there a prewrite and its answer may lie in different
+    segments. Raises StreamCorrupt, UnknownEvent.
+    """
     clusters = list[Pairs]()
     for owner in dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole):
         segments = _segments(app, window, owner, window.low_ts)
@@ -136,7 +138,7 @@ def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> 
 
 
 def _paired(app: Application, window: Window, owner: str, segments: _Segments, low_ts: int) -> Pairs:
-    """Those of (low_ts, the window's end]."""
+    """The pairs of (low_ts, the window's end]."""
     pairs, summaries = Pairs(owner), app.memory(Summaries)
     summarized = list(summaries.of(app, segments.here))
     for ref, summary in summarized:
@@ -166,7 +168,7 @@ def _committed(summarized: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cu
         stamps.append(summary.stamps[inside])
     empty = np.empty(0, np.int64)
     answers = Answers(*each_once(np.concatenate([empty, *started]), np.concatenate([empty, *stamps])))
-    # Repeated answers are gone (each_once): one start_ts that is still there twice has two commit_ts.
+    # Repeated answers are gone (each_once). So a start_ts that occurs twice has two different commit_ts.
     twice = np.flatnonzero(answers.started[1:] == answers.started[:-1])
     if len(twice):
         start_ts, (first, second) = int(answers.started[twice[0]]), answers.stamps[twice[0] : twice[0] + 2].tolist()
@@ -230,10 +232,10 @@ def _touched(summary: Summary, answers: Answers) -> dict[int, tuple[int, int]]:
 def _late(app: Application, window: Window, owner: str, segments: _Segments) -> dict[int, int]:
     """start_ts -> commit_ts of Commits in no window, though at or below this one's low end.
 
-    A Pump promises none at or below its resolved timestamp, so one there repeats an earlier word;
-    an earlier Rollback, or no word at all, makes it a contradiction. An answer stands after the
-    commit_ts in bronze. Such a one names timestamps above the low end, or the low end itself, as
-    everything captured after a cut's coverage does.
+    A Pump promises no commit at or below its resolved timestamp. So such a commit must repeat an
+    earlier answer. If there was an earlier Rollback, or no answer at all, it is a contradiction. An
+    answer lies after its commit_ts in bronze: its segment has timestamps at or above the low end,
+    like all segments captured after the cut.
     """
     summaries, late = app.memory(Summaries), dict[int, int]()
     refs = [*segments.here, *(ref for ref in segments.earlier if ref.max_commit_ts >= window.low_ts)]
@@ -250,7 +252,7 @@ def _late(app: Application, window: Window, owner: str, segments: _Segments) -> 
 
 
 def _drop_said(late: dict[int, int], summarized: Iterable[tuple[SegmentRef, Summary]]) -> None:
-    """Drop those told in time."""
+    """Drop the commits that an earlier answer told in time."""
     for ref, summary in summarized:
         in_time = summary.stamps > ref.prev_commit_ts
         for start_ts, commit_ts in zip(

@@ -30,8 +30,8 @@ _Owner = tuple[str, str, str, int]  # source, physical table and version
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Changes (source, of a table) of some segments, in order among themselves, and among no
-    others.
+    """(source, changes of a table) of some segments, in order among themselves. Two runs have no
+    order between them.
     """
 
     changes: Sequence[tuple[str, TableChanges]]

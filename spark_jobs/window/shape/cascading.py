@@ -1,4 +1,5 @@
-"""Tables whose rows change with others', unseen in the log: by foreign keys of the engine itself.
+"""Tables whose rows change with other tables' rows, without row events: by foreign keys of the
+engine.
 
 In:  an Application's schema histories.
 Out: children of a physical table, ancestors of one; the rules in force at a commit_ts. Nothing is
@@ -34,7 +35,7 @@ class CascadeGraph:
 
 
 def cascade_graph(app: Application) -> CascadeGraph:
-    """As histories are now; looked for anew when they changed."""
+    """The graph of the present histories. It is made again when they change."""
     graph = app.memory(CascadeGraph)
     if graph.made_of != app.histories.version or graph.made_of < 0:
         graph.children, graph.parents, graph.made_of = {}, {}, app.histories.version
@@ -66,7 +67,7 @@ def descendants(app: Application, physical: Physical) -> Iterator[Physical]:
 
 
 def ancestors(app: Application, physical: Physical) -> Iterator[Physical]:
-    """Tables with whose rows a table's may change."""
+    """Tables whose changes may change a table's rows."""
     source = physical.source
     links = cascade_graph(app).parents.get(source)
     for database, table in _reached(links, physical.pair) if links else ():
@@ -98,8 +99,8 @@ def rules_at(app: Application, source: str, child: Name, commit_ts: int, made_of
 
 
 def _check_known(history: SchemaHistory, parent: Name, commit_ts: int) -> None:
-    """Raises Doubt where a parent is older than the versions in memory: others' windows are past
-    these.
+    """Raises Doubt if the commit_ts lies before the parent's versions in memory: other windows have
+    passed those.
     """
     first = next(iter(history.versions(*parent)), None)
     if first is None or first.commit_ts <= commit_ts or (first.version, first.kind) == (1, "create"):

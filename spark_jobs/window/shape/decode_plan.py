@@ -153,8 +153,8 @@ def plan_decode(
 
 
 def _asks(app: Application, entry: TableWindow, source: str, past: Past, versions: Sequence[TableVersion]) -> bool:
-    """Whether the source can be asked for values missing in the log. It shows rows as they are now, by their keys: a
-    table with earlier rows needs all images.
+    """Whether the source can be asked for values that the log lacks. It shows only the present rows, by their keys. A
+    table that keeps earlier rows needs every image, so it can't ask.
     """
     if source not in app.source_logins or past is not NO_PAST or not all(version.key for version in versions):
         return False

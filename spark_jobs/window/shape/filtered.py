@@ -3,9 +3,9 @@
 In:  the condition of a logical table, versions of its physical tables, decoded changes.
 Out: changes as silver takes them. SchemaMismatch where silver can't be right so.
 
-A change tells the whole row, so it tells whether silver has it from there on: a row not meeting the
-condition is gone, as by a DELETE. Without a key the image of a delete tells whether silver had the
-row.
+A change has the whole row, so it shows whether silver has the row from there on. A row that doesn't
+meet the condition goes, as by a DELETE. In a table without a key the image of a delete shows
+whether silver had the row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def filtered(condition: Condition, changes: pa.RecordBatch, *, keyed: bool) -> p
 
 
 def asked_of(condition: Condition, version: TableVersion) -> Condition | None:
-    """The condition as rows of a version are asked: of silver's names. None where check_condition is against it."""
+    """The condition with silver's names of a version's columns. None if check_condition refuses it."""
     try:
         check_condition(condition, version)
     except Terminal:
@@ -52,8 +52,8 @@ def asked_of(condition: Condition, version: TableVersion) -> Condition | None:
 
 
 def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) -> None:
-    """Raise SchemaMismatch where a DDL changes values in the condition: it may be true of other
-    rows now.
+    """Raise SchemaMismatch if a DDL changes values of the condition's columns: other rows may meet
+    it now.
     """
     if empties(new) or new.kind == "create":
         return

@@ -1,9 +1,9 @@
-"""DDL and changed rules, where the pipeline file leaves columns of a table out or masks them.
+"""DDL and changed rules of tables with left-out or masked columns.
 
 In:  the rules of a logical table, versions of its physical tables, silver's own schema.
 Out: SchemaMismatch where silver can't be right so.
 
-Whether silver can follow a table by its rules at all is the matter of tidegate/merge/kept.py.
+tidegate/merge/kept.py decides whether silver can follow a table by its rules at all.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def apart(kept: Kept, *versions: TableVersion | None) -> frozenset[int]:
 
 
 def check_same(kept: Kept, old: TableVersion, new: TableVersion) -> None:
-    """Raise SchemaMismatch where a DDL makes a rule begin, or cease, to hold for a staying
-    column.
-    """
+    """Raise SchemaMismatch if a DDL brings a staying column under a rule, or out of it."""
     for column, section, does in _changes(kept, old, kept, new):
         why = f"{new.ddl[:120]}: {section} {does} column {column.name} from here on"
         raise SchemaMismatch(
@@ -74,8 +72,8 @@ def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) ->
 def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, due: frozenset[str]) -> None:
     """Raise RuleChanged where silver was made by other rules; SchemaMismatch where another writer took columns.
 
-    It must not have a column for some of its rows. missing: names of the source's columns kept out
-    of silver. due: the names of those that it must have already.
+    A column must have values for all rows or for none. missing: names of the source's columns that
+    silver leaves out. due: names of the columns that silver must have already.
     """
     if not state.created:
         return
@@ -97,7 +95,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
 
 
 def _otherwise(shape: SilverShape, state: TableState) -> Iterator[str]:
-    """Columns whose values in silver have another mask than the shape's, or one of them has none."""
+    """Columns whose mask in silver differs from the shape's; "no mask" counts as one."""
     wanted = {column.name.lower(): column.mask for column in shape.columns}
     for name, identity in masks_of(state).items():
         if wanted.get(name.lower(), identity) != identity:

@@ -1,4 +1,4 @@
-"""Renames still to be followed by a window's tables, and the tables linked by them.
+"""The renames that a window's tables still have to follow, and the tables that these link.
 
 In:  schema histories, silver's positions.
 Out: Moves in commit_ts order; the tables linked to one by some of them.
@@ -24,7 +24,8 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
     """The renames and moves of partitions in (low_ts, cut_ts] whose takers don't have their rows
     yet.
 
-    A table from a name outside the pipeline waits by its status and is none of them.
+    If the rows come from a table outside of the pipeline, the taker waits by its status, and the
+    move isn't among these.
     """
     moves: list[Move] = []
     for history in app.histories.values():

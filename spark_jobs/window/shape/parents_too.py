@@ -1,4 +1,4 @@
-"""Segments of parents, met by a window below the cut in its own DDL.
+"""Add the segments of parents that a window below the cut finds in its own DDL.
 
 In:  a window planned for released tables, its schema histories after replay.
 Out: the window with the segments of those parents as well, and the gaps among them after its own.
@@ -21,7 +21,7 @@ from tidegate.table_names import Physical
 
 
 def bring_parents(app: Application, window: Window) -> Window:
-    """Without them their rows would be passed over, and nothing would tell."""
+    """Without these segments the parents' rows would be skipped unnoticed."""
     names: dict[str, set[str]] = {}
     for owner, database, table in {physical for of in (window.catches_up or {}).values() for physical in of}:
         above = {parent.shown for parent in ancestors(app, Physical(owner, database, table))}

@@ -35,12 +35,14 @@ from tidegate.table_names import Physical
 
 
 def source_of(column: Column) -> str:
-    """A column's words in silver's metadata: its type at the source, and a differing name there."""
+    """The text of a column in silver's metadata: its type at the source, and its name there if that
+    differs.
+    """
     return column.type if column.silver == column.name else f"{quote(column.name)} {column.type}"
 
 
 def described(column: Column) -> str:
-    """The comment that releases before had for a column."""
+    """The comment that older releases wrote for a column."""
     return f"{source_of(column)}: {column.comment}" if column.comment else source_of(column)
 
 
@@ -110,7 +112,9 @@ def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Table
 
 
 def goes_on_beside(app: Application, entry: TableWindow, commit_ts: int) -> bool:
-    """Whether a shard goes on with its rows where others begin. Waiting ones are read anew later."""
+    """Whether one shard keeps its rows at the place where others begin anew. Shards that wait don't count: they are
+    read later.
+    """
     return entry.routed and any(version.commit_ts < commit_ts for version in versions_at(app, entry, commit_ts))
 
 
@@ -153,7 +157,8 @@ def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[C
         versions = app.histories[source].versions(database, table)
         read = {version.commit_ts: version.version for version in versions if version.kind == SNAPSHOT}
         for version in versions:
-            # A quiet server's view has the last statement's own commit_ts: the rows that were read know of it.
+            # A view of a quiet server has the commit_ts of the last statement itself: the rows that were read already
+            # follow it.
             is_in_rows = version.version < read.get(version.commit_ts, 0) and not gives(before, version)
             is_ours = begin_ts < version.commit_ts <= cut_ts and not is_in_rows
             if is_ours and not ignored.intersection(ddl_kinds(before, version)):

@@ -1,11 +1,11 @@
-"""Silver's types, asked before rows are written: a writer that took a column away and added another one of its name
-left a type that no DDL of the source explains. Values would be cast to it, in silence.
+"""Check silver's types before rows are written. Another writer may have dropped a column and added one of the same
+name: no DDL of the source explains its type, and values would be cast to it unnoticed.
 
 In:  a table's shape where its window begins, silver's own schema.
 Out: SchemaMismatch, with what gives the table its columns back.
 
-Two differences are legal. A routed table has the widest type of its shards. And silver's owner may have widened a
-column by Delta's own ALTER COLUMN ... TYPE: its schema records from which type, and every value reads the same.
+Two differences are allowed. A routed table has the widest type of its shards. And silver's owner may have widened a
+column by Delta's ALTER COLUMN ... TYPE: the schema records the former type, and every value stays the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OtherType(NamedTuple):
 
 
 def made_anew(shape: SilverShape, section: str) -> str:
-    """The end of another rule's hold. A snapshot changes no value of a past, nor rows of other shards."""
+    """The remedy for a hold by a changed rule. A snapshot changes neither rows of the past nor rows of other shards."""
     ends = REBUILD
     if shape.past.rows_stay:
         ends += _PAST_GOES
@@ -46,12 +46,12 @@ def made_anew(shape: SilverShape, section: str) -> str:
 
 
 def read_anew(shape: SilverShape) -> Remedy:
-    """What ends a fault in silver's columns. A snapshot leaves rows of the past as they are (merge/retype.py)."""
+    """The remedy for a fault in silver's columns. A snapshot keeps rows of the past as they are (merge/retype.py)."""
     return Remedy(f"{REBUILD}; {_OR_READ}") if shape.past.rows_stay and not shape.routed else REFILL
 
 
 def check_stamped(shape: SilverShape, state: TableState) -> None:
-    """Raise SchemaMismatch where another writer took the rows' commit_ts away."""
+    """Raise SchemaMismatch if another writer dropped the column of commit_ts."""
     if state.created and not is_stamped(state):
         lost = f"silver lacks column {tables.COMMIT_TS}, which each of its tables has"
         raise SchemaMismatch(lost, where=state.place, remedy=read_anew(shape))
@@ -100,5 +100,5 @@ def _sql(delta: str | Mapping[str, Any]) -> str:
 
 
 def _was_widened(field: Mapping[str, Any], wanted: str) -> bool:
-    """Whether Delta says that the column had the due type before."""
+    """Whether Delta's metadata says that the column was widened from the due type."""
     return any(change.get(_FROM) == delta_json(wanted) for change in type_changes(field))

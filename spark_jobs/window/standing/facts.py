@@ -45,7 +45,7 @@ def has_silver(app: Application, name: str) -> bool:
 
 
 def is_dropped(app: Application, name: str, physical: Collection[Physical], at_ts: int) -> bool:
-    """Whether no physical table is left, of a routed table also none without changes in this window."""
+    """Whether no physical table is left. For a routed table this includes shards without changes in this window."""
     database, table = app.names.pair(name)
     known = [
         physical_table
@@ -66,9 +66,9 @@ def _filled(app: Application, name: str, at_ts: int) -> tuple[str, int] | None:
 
 
 def lacks_since(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent | None:
-    """The snapshot's event since when a table lacks rows at a commit_ts, in any state now: its
-    silver was emptied then, all isn't read yet, and no statement up to the commit_ts has emptied
-    the table since.
+    """The event of the snapshot because of which a table lacks rows at a commit_ts, whatever its
+    state is now: silver was emptied at the event's low mark, not all rows are read yet, and no
+    statement up to the commit_ts has emptied the table since.
     """
     event = app.snapshots.filled(physical)
     if event is None or event.low_ts is None or event.low_ts > at_ts:
@@ -79,9 +79,9 @@ def lacks_since(app: Application, physical: Physical, at_ts: int) -> SnapshotEve
 
 
 def lacks_at(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent | None:
-    """The same, also where the snapshot begins above: until then the table lacks the snapshot's
-    rows. Statements above are known if a window up to there was killed; they have emptied nothing
-    yet.
+    """The same, and also if the snapshot begins above the commit_ts: until then the table lacks the
+    snapshot's rows. A killed window may have recorded statements from above. They have emptied
+    nothing yet.
     """
     event = app.snapshots.filled(physical)
     return None if event is None or event.low_ts is None else lacks_since(app, physical, max(at_ts, event.low_ts))

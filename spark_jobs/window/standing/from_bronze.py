@@ -1,4 +1,4 @@
-"""Tables whose silver differs from control, as bronze and control tables show them.
+"""What bronze and control tables show of tables whose silver differs from control.
 
 In:  logical tables.
 Out: FromBronze of each; none of a table with several physical tables, or with its source behind.

@@ -22,9 +22,9 @@ from tidegate.tables import SegmentFlag
 
 
 def hold_behind_gaps(app: Application, window: Window, gaps: Iterable[SegmentRef]) -> dict[str, int]:
-    """A person let capture go on where the source lost changes. Tables perhaps touched by them
-    wait, and so do tables tied to those by foreign keys. Returns the commit_ts of the last gap of
-    each.
+    """Hold tables for accepted gaps: a person let capture go on where the source lost changes.
+    Tables that these changes may have touched wait, and so do tables that foreign keys tie to them.
+    Returns the commit_ts of the last gap of each table.
     """
     gap_ts = dict[str, int]()
     for ref in gaps:
@@ -47,7 +47,7 @@ def _hold_behind(app: Application, window: Window, ref: SegmentRef, physical: Ph
     if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
         return
     place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
-    # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
+    # The loss may hide an ALTER. So after a TRUNCATE the columns are still unknown.
     needs = Needs.COLUMNS if ref.flags & SegmentFlag.HAS_DDL else Needs.ROWS
     at = f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}"
     reason = f"{at}: the source lost transactions {what}, which was accepted"

@@ -1,11 +1,12 @@
-"""Rows of silver that another writer changed: said once a day for each table, operation and writer.
+"""Report rows of silver that another writer changed: once a day for each table, operation and
+writer.
 
 In:  a table, its record of control and the state of its log now.
 Out: a line in apply's log, and a row of control/actions, which the table's page shows. The table
      goes on: such rows may be meant (a column of its owner's). verify says whether they differ.
 
-A nightly job may change the rows of all tables at once: what is noted is told in one commit, before
-the cut that names newer versions. A killed window notes it again, and it is told once.
+A nightly job may change rows of all tables at once. So all notes are recorded in one commit, before
+the cut that names newer versions. A killed window notes them again; they are recorded once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tidegate.tables.actions_table import Act
 log = logging.getLogger(__name__)
 
 _PLACE: Final = "silver"
-# Of a writer's name: a version, or a name of one run, makes no other writer.
+# Removed from a writer's name: a version, or the name of a run, doesn't make it another writer.
 _NUMBERS: Final = re.compile(r"[0-9a-f]{8,}|[0-9]+")
 
 
@@ -58,7 +59,8 @@ class _Noted:
 
 
 def note_others(app: Application, name: str, said: Said, shown: Shown) -> None:
-    """The table goes on: its log is control's, perhaps further on. For many threads.
+    """Note the acts of other writers. The table goes on: its log is the one that control knows,
+    perhaps with newer versions. Many threads may call this.
 
     Raises LakeUnavailable, LakeRefused: of silver's log.
     """
@@ -81,7 +83,7 @@ def _act(app: Application, name: str, table_id: str, change: ForeignCommit, day:
 
 
 def tell_others(app: Application) -> None:
-    """All that was noted since. A row that can't be written is only a line of the log."""
+    """Record all notes since the last call. If a row can't be written, only the log has a line."""
     noted = app.memory(_Noted).taken()
     if not noted:
         return

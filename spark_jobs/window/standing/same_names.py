@@ -3,9 +3,9 @@
 In:  the sources' histories, the tables of a window, silver's columns.
 Out: why a table is none of them; such tables are held.
 
-Silver would have the rows of all of them under one key, and a snapshot of the one would take the
-others' for its own. A routed table's rows have their shard in their key, and an unrouted one's
-don't: one silver table can't have both.
+Silver would have the rows of all of them under one key, and a snapshot of one would take the
+others' rows for its own. Rows of a routed table have their shard in the key, rows of an unrouted
+one don't. So one silver table can't have both.
 """
 
 from __future__ import annotations
@@ -61,23 +61,25 @@ def mixed_with_shards(app: Application, name: str, entry: TableWindow | None = N
 
 
 def hold_same_names(app: Application, window: Window) -> None:
-    """It comes after the replay of DDL, and before anything of the window is decoded."""
+    """Hold such tables. It runs after the replay of DDL, and before anything of the window is
+    decoded.
+    """
     for name in list(window.tables):
         if name not in window.tables:  # a partner took it along
             continue
         if what := several_sources(app, name):
             hold(app, window, name, Refused(Cause.NEEDS_ROWS, what))
         elif what := mixed_with_shards(app, name, entry := window.tables[name]):
-            # Silver that was written while both were there may have lost rows of either.
+            # If silver was written while both existed, it may have lost rows of either.
             needs = Needs.ROWS if _were_mixed(app, name, entry.after_ts) else Needs.NOTHING
             hold(app, window, name, Refused(Cause.SAME_NAME, what, needs=needs))
 
 
 @dataclass(slots=True)
 class _Fits:
-    """Tables whose silver has rows of their kind: it stays so as long as an application lives, by
-    its pipeline file. Another table put in its place is met by the published marks
-    (silver_guard.py).
+    """Tables whose silver was seen to have rows of their kind. It can't change while an application
+    lives, since its pipeline file is fixed. If another table is put in its place, the published
+    marks show it (silver_guard.py).
     """
 
     names: set[str] = field(default_factory=set)
@@ -92,7 +94,7 @@ def hold_other_kinds(app: Application, window: Window, changes: Mapping[str, Seq
     entries = [entry for entry in window.tables.values() if entry.name not in fits]
     asked = [app.pool.submit(app.positions.silver, entry.name) for entry in entries]
     for entry, done in zip(entries, asked, strict=True):
-        # Of one whose silver can't be read, nobody can say: it is held for that where its writer is chosen.
+        # Unreadable silver can't be judged here: choose_writers holds its table for that.
         state = done.result()
         if entry.name not in window.tables or state is None or not state.live:
             continue

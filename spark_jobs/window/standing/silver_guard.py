@@ -1,11 +1,11 @@
-"""Silver is asked before it is believed: a table's own log against its rows of control/cuts.
+"""Check silver before its state is used: compare a table's Delta log with its rows in control/cuts.
 
 In:  control/cuts, silver's logs, the tables of a window.
-Out: tables catching up from the position proved by silver's own transaction, or from their
-     beginning in bronze; tables waiting for rows, by name, or for a person, where somebody else's
-     table lies. Nothing is written to any of them before.
+Out: tables that differ, by name. They catch up from the position of silver's own transaction
+     version, or from their beginning in bronze; or they wait for rows; or, if another writer's
+     table lies there, for a person. Nothing is written to any of them before.
 
-Where a table is asked, and the cost:
+When a table is checked, and the cost:
 - all going on or waiting for rows, when an apply starts: one listing after the published version,
   on a disk two looks, and no more for an untouched table; in S3 and GCS dozens of them share a
   listing (lake/silver/quiet_tables.py). Those that differ are recorded before the first
@@ -18,8 +18,8 @@ Where a table is asked, and the cost:
   waiting one keeps its last answer, until it is asked again.
 A quiet table costs a window nothing.
 
-A difference in a window holds the table, whatever silver's transaction proves: its rows were
-planned for another log. The next apply, or a snapshot, goes on with it.
+If a difference is found within a window, the table is held, whatever silver's transaction version
+shows: its rows were planned for another log. The next apply, or a snapshot, goes on with it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Said:
 
 
 def ask_all(app: Application) -> None:
-    """As an apply starts: every table about to go on. Raises LakeUnavailable."""
+    """At the start of an apply: check every table that is about to go on. Raises LakeUnavailable."""
     memory = app.memory(_Said)
     memory.of = None
     known = memory.known(app)
@@ -122,7 +122,8 @@ def check(app: Application, name: str, state: TableState) -> None:
 
 
 def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | None:
-    """The fault of a table's silver, unwritten by this window and so unasked; None without one.
+    """The fault of a table's silver that this window didn't write, and so didn't check; None
+    without one.
 
     Raises LakeUnavailable.
     """
@@ -134,12 +135,16 @@ def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | 
 
 
 def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> bool:
-    """Whether nothing came since. Ours are compared too: others' commits may make up for lost ones."""
+    """Whether nothing was committed since the last answer. Our own transaction version is compared as well: other
+    commits may have brought the same number of versions as lost ones.
+    """
     return state.created and said == Said(state.version, state.table_id, own_ts(state, _app_id(app, name)))
 
 
 def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
-    """The marks and the size of silver in a row of control/cuts for this version; by the marks it is known again."""
+    """The cells of a row of control/cuts for this version: silver's size, and the marks by which this table is
+    recognised later.
+    """
     if version == NO_SILVER:
         return {"silver_id": None, "silver_ts": None, **size_cells(TableState(""))}
     log = _log(app, name)
@@ -173,7 +178,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
     now = datetime.now(UTC)
     rows = []
     for name, (verdict, shown) in sorted(unlike.items()):
-        if verdict.unlike is Unlike.FOREIGN:  # what control says of ours stays so, or it would be ours by its id
+        if verdict.unlike is Unlike.FOREIGN:  # with its id in the record, it would count as ours
             continue
         standing = app.states[name]
         cells = {"silver_id": shown.table_id or None, "silver_ts": shown.own_ts, **size_cells(_log(app, name).known)}
@@ -189,7 +194,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
 
 
 def _quiet(app: Application, names: Sequence[str]) -> set[str]:
-    """Those that are as published, by listings of many at once; the others are asked by themselves."""
+    """The tables that are as published, by listings of many tables at once. The others are checked one by one."""
     known = app.memory(_Said).known(app)
     by_path = []
     for name in names:
@@ -211,7 +216,7 @@ def _quiet(app: Application, names: Sequence[str]) -> set[str]:
 
 
 def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
-    """The fault of a table; None when there is none. An unreadable log is met when it is
+    """The fault of a table; None without one. An unreadable log is reported when the table is
     written.
     """
     said = app.memory(_Said).known(app).get(name)
@@ -231,7 +236,7 @@ def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
 
 
 def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | None) -> Event:
-    """It goes on from below where bronze certainly has the rest; else it waits for rows."""
+    """The event: the table catches up if bronze certainly has the rest, else it waits for rows."""
     assert verdict.unlike is not None, "asked of those"
     what = told(name, verdict.unlike, app.memory(_Said).known(app).get(name))
     if verdict.unlike is Unlike.FOREIGN:
@@ -245,7 +250,9 @@ def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | No
 
 
 def _unlike_class(app: Application, name: str) -> type[SilverUnlike]:
-    """Also of a table whose silver is gone: bronze may have its past, and a snapshot has none."""
+    """The class of the error. It also counts for a table whose silver is gone: bronze may have its
+    past, a snapshot has none.
+    """
     return PastUnlike if app.pipeline.tables.keeps_past(*app.names.pair(name)) else SilverUnlike
 
 
@@ -255,16 +262,17 @@ def _catches_up(app: Application, name: str) -> bool:
 
 
 def _is_at_rest(app: Application, name: str) -> bool:
-    """One waiting for rows is asked: it gets them beside silver's rows by then, and control has to
-    say so.
+    """Whether a table needs no check. A table that waits for rows needs one: it gets them beside
+    silver's present rows, so control must know these.
     """
     standing = app.states.get(name)
     return standing is not None and standing.state in AT_REST and not standing.lacks_rows
 
 
 def _is_dropped(app: Application, name: str) -> bool:
-    """Whether the source has none, as far as silver has it: its folder may be removed, and a later
-    table there is new. One whose source is behind is released, and may be dropped all the same.
+    """Whether the source has no such table, at silver's position. Then its folder may be removed,
+    and a later table there is new. A table whose source is behind has the state released, and may
+    be dropped as well.
     """
     standing = app.states.get(name)
     if standing is None or standing.state is not State.RELEASED:

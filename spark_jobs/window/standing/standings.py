@@ -1,4 +1,5 @@
-"""Where an application's tables stand: the one place to ask the rules and to write table_states.
+"""The standings of an application's tables: the only place that asks the rules and writes
+table_states.
 
 In:  a table, its event (tidegate/standing/events.py), the window's moves.
 Out: standings, taken into the application's memory and recorded; partners wait or catch up with
@@ -35,18 +36,18 @@ from tidegate.tables import State
 
 
 def standing_of(app: Application, window: Window, name: str) -> Standing | None:
-    """Where a table stands, as this window has it; None when nothing was ever said of it."""
+    """A table's standing in this window; None if nothing was ever recorded of it."""
     return window.held.get(name) or app.states.get(name)
 
 
 def meet(app: Application, window: Window, name: str, event: Event) -> None:
-    """A table meets an event on a window's way: it leaves the window where it doesn't stand as
-    before. A table that has left already meets nothing more of the window.
+    """Apply an event to a table in a window. If its standing changes, it leaves the window. For a
+    table that has left already, nothing more happens in this window.
     """
     if name not in window.held:
         before = app.states.get(name)
         done = step(before, event, facts_of(app, name))
-        # One that is held already is no longer the window's either: another table's rows may have gone in mid-window.
+        # A table that was held before leaves the window, too: another table may have taken its rows in mid-window.
         leaves = done.standing is not before or (isinstance(event, Refused) and name in window.tables)
         if done.standing is None or not leaves:
             return
@@ -55,7 +56,7 @@ def meet(app: Application, window: Window, name: str, event: Event) -> None:
 
 
 def meet_always(app: Application, window: Window, name: str, event: Event) -> None:
-    """A table meets an event whether or not it has left the window: its record beside the others
+    """Apply an event to a table, even if it has left the window: then its recorded standing
     changes.
     """
     before = standing_of(app, window, name)
@@ -69,7 +70,7 @@ def meet_always(app: Application, window: Window, name: str, event: Event) -> No
 
 
 def note(app: Application, name: str, event: Event) -> Step:
-    """A table meets an event; the next record of states has its new standing."""
+    """Apply an event to a table. The next record of states has its new standing."""
     before = app.states.get(name)
     done = step(before, event, facts_of(app, name))
     if done.standing is not None and done.standing is not before:
@@ -87,8 +88,8 @@ def after(app: Application, name: str, event: Event, physical: Collection[Physic
 
 
 def hold(app: Application, window: Window, name: str, refused: Refused) -> None:
-    """A table waits until its cause is mended, with all up to here (at_ts) in silver; the first
-    cause counts.
+    """Hold a table until its cause is mended. Silver has all of it up to at_ts. The first cause
+    counts.
 
     refused: its reason says what and where.
     """
@@ -96,8 +97,8 @@ def hold(app: Application, window: Window, name: str, refused: Refused) -> None:
 
 
 def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
-    """A table can't be written. The writer of linked tables has already named those held with
-    it.
+    """Hold a table that can't be written. The writer of linked tables has named the tables held
+    with it already.
     """
     line, needs = line_and_needs(error)
     fault, at_ts = _fault(app, name, error), app.positions.held_at(name, error)
@@ -111,7 +112,9 @@ def _fault(app: Application, name: str, error: BaseException) -> str:
 
 
 def hold_tied(app: Application, window: Window, name: str, error: BaseException) -> None:
-    """A table can't be written, and nothing of the window is yet: whom moves tie to it waits with it."""
+    """Hold a table that can't be written, before anything of the window is written. Tables that moves tie to it wait
+    with it.
+    """
     hold_for_error(app, window, name, error)
     take_along(app, window, [name])
 
@@ -123,17 +126,15 @@ def line_of(app: Application, name: str, standing: Standing) -> str:
 
 
 def met_in(app: Application, window: Window, name: str) -> Place:
-    """The place of an event somewhere in a window, not at one position: no file, and the window's
-    end.
-    """
+    """The place of an event without a position of its own: no file, and the window's end."""
     return Place("", *app.names.pair(name), "", 0, window.cut_ts)
 
 
 def hold_with(
     app: Application, window: Window, name: str, partner: str, why: str, needs: Needs = Needs.NOTHING
 ) -> None:
-    """A table waits because of its partner. needs: the partner's lack, of which the table may have
-    had a part: a snapshot of either brings it, and the other may be gone at the source.
+    """Hold a table because of its partner. needs: what the partner lacks. The table may lack a part
+    of it, too: a snapshot of either one brings it, and the other may be gone at the source.
     """
     standing = standing_of(app, window, partner)
     place = standing.place if standing else None
@@ -142,8 +143,8 @@ def hold_with(
 
 
 def _leave(app: Application, window: Window, name: str, refused: Refused) -> None:
-    """It leaves the window, held for this or for its earlier cause; its partners are another's to
-    say.
+    """Take a table out of the window, held for this cause or an earlier one. The caller cares for
+    its partners.
     """
     standing = step(app.states.get(name), refused, facts_of(app, name)).standing
     if standing is not None:
@@ -157,12 +158,12 @@ def _lacks(standing: Standing) -> Needs:
 
 
 def send_below(app: Application, window: Window, name: str, reason: str, *, unread: bool = False) -> None:
-    """A table goes on from where silver has it, in windows of its own. unread: a statement of it isn't followed yet."""
+    """Let a table go on from silver's position, in windows of its own. unread: a statement of it isn't followed yet."""
     meet(app, window, name, SentBelow(reason, unread))
 
 
 def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
-    """Nothing from before applied_ts counts any more: a held table goes on from there, in this very window."""
+    """Let a held table go on from applied_ts, in this window: nothing from before counts any more."""
     before = standing_of(app, window, name)
     window.taking.held.pop(name, None)
     done = step(before, Emptied(applied_ts, window.behind or ""), facts_of(app, name))
@@ -171,11 +172,11 @@ def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
 
 
 def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
-    """A giver or taker of rows waits with a held table among these.
+    """Let givers and takers of rows wait with the held tables among these.
 
-    With one catching up below this window it waits too, but to catch up together with it. It does
-    so in the window of a source left behind, too, with a table of several sources: such a table
-    goes on when it has all of them.
+    They also wait with a table that catches up below this window, and catch up together with it. In
+    the window of a source that was left behind, they wait with a table of several sources, too: it
+    goes on only with all of them.
     """
     for name in sorted(names):
         standing = standing_of(app, window, name)
@@ -196,7 +197,7 @@ def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
 
 
 def _goes_apart(window: Window, standing: Standing) -> bool:
-    """Whether a table isn't taken by this window of one source, but by windows of its own."""
+    """Whether a table goes by windows of its own, and not by this window of one source."""
     return window.behind is not None and standing.state is State.RELEASED and not standing.source
 
 

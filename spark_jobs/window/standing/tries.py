@@ -1,13 +1,14 @@
 """A window's tries: a passing failure is tried again, a table's own lasting failure holds it.
 
-In:  the errors of the steps, one per try. A table's own values have the same effect on this process
-     in each: no further try, since all other tables would wait for it.
+In:  the errors of the steps, one per try.
 Out: tables held as not written, and how often in a row; released by themselves after a pause, which
      doubles each time; else the error itself, once no further try can help.
 
-Failures are counted per table, and all tables with a like failure are held together: however many
-there are, the others wait for three tries and no more. A failure of the passing kind (failures.py)
-never holds a table: the application ends, and the next one tries again.
+Some errors come from a table's own values, and every try in this process would meet them. Such a
+table is held at once, since all other tables wait for a try. Other failures are counted per table,
+and all tables that reach the bound are held together: the others wait for three tries and no more.
+A failure of the passing kind (failures.py) never holds a table: the application ends, and the next
+one tries again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Tries:
         self._app.background.check()
         self._count += 1
         log.warning("window %d: try %d of %d: %s", self._cut_ts, self._count, WINDOW_ATTEMPTS_MAX, error)
-        self._app.reload()  # what this try put into memory but not into the lake must not be believed
+        self._app.reload()  # memory may have what this try didn't write to the lake
         if not isinstance(error, TablesFailed):
             if self._count >= WINDOW_ATTEMPTS_MAX:
                 raise self._last(error) from error
@@ -56,7 +57,7 @@ class Tries:
             if certain:
                 self._hold(certain, error)
                 if not self._tables:
-                    return  # nobody is left who waits for something to pass
+                    return  # no other table has failed: no need to wait
             spent = [name for name, count in self._tables.items() if count >= WINDOW_ATTEMPTS_MAX]
             if spent:
                 self._hold([name for name in spent if not passes(error.failures[name], self._app.lake)], error)
@@ -65,7 +66,7 @@ class Tries:
         time.sleep(max(self._count, 1))
 
     def _hold(self, names: list[str], error: TablesFailed) -> None:
-        """The rest of the window is tried anew without them."""
+        """Hold these tables. The window is tried again without them."""
         if not names:
             return
         for name in names:
@@ -77,7 +78,7 @@ class Tries:
         self._count = 0
 
     def _last(self, error: BaseException, table: str = "") -> Exception:
-        """The error to raise for one met by each try."""
+        """The error to raise for an error that each try has met."""
         if isinstance(error, TidegateError):
             return error
         where = table or self._app.lake.root
@@ -92,7 +93,7 @@ class Tries:
 
 
 def release_after_a_pause(app: Application) -> None:
-    """Let unwritten tables go on: the cause may have passed since."""
+    """Let tables go on that couldn't be written, after their pause: the cause may have passed."""
     now = datetime.now(UTC)
     for name, standing in app.states.of(State.HELD):
         if standing.times:  # of ten thousand held tables few wait for a pause

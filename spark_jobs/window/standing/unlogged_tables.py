@@ -3,8 +3,8 @@
 In:  table versions within the window's reach.
 Out: tables leaving the window, with the reason; warnings where the pipeline file asks for no more.
 
-It waits from the causing version on. A snapshot, TRUNCATE or a new CREATE mends it once the cause
-is gone.
+Such a table waits from the version on that causes it. Once the cause is gone, a snapshot, a
+TRUNCATE or a new CREATE ends the wait.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Cautioned(set[str]):
 
 
 def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Physical]) -> None:
-    """Those of these tables wait whose rows aren't all known, or don't come by the log."""
+    """Hold the tables among these with unknown rows, or with changes that the log doesn't have."""
     for source, database, table in physical:
         if not app.names.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
             continue
@@ -50,7 +50,7 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
             continue  # this shard alone is left out
         reason = unlogged_reason(app, version)
         if (version.status.waits or reason) and app.positions.applied(name) > window.cut_ts:
-            # A window that was killed before its cut met what mended it, further on.
+            # A killed window has met, further on, the statement that mends it.
             send_below(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
         elif version.status.waits:
             line, needs = lacking(lacks_since(app.histories[source].versions(database, table), version))
@@ -61,8 +61,7 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
 
 
 def _why_not_followed(app: Application, version: TableVersion) -> str:
-    """Why rows changed by a version's foreign keys can't be worked out, in one phrase; "" when they
-    can.
+    """Why the effects of a version's foreign keys can't be computed, in one phrase; "" if they can.
     """
     if app.names.logical(version.database, version.table).routed:
         return "tables.routes brings it together with others"

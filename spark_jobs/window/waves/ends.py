@@ -1,12 +1,12 @@
-"""Which end marks of a window make their tables whole.
+"""Decide which end marks of a window make their tables whole.
 
 In:  the end marks in the window's log, its waves, control/snapshots.
 Out: those that count; the snapshots that fail by them.
 
-A mark alone proves nothing. The log may have marks of another lake: a copy of this one reads on at
-the same source, or this one was put back to an earlier day. A sweep would take rows without a wave
-of this lake. A table is therefore whole if control/snapshots has nothing of it left to be read, and
-this window and those before it have taken all its waves.
+A mark alone proves nothing. The log may have marks of another lake: a copy of this lake reads the
+same source, or this lake was put back to an earlier day. A sweep would then delete rows that no
+wave of this lake brought. So a table is whole only if control/snapshots has nothing of it left to
+read, and this window and earlier ones have taken all of its waves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EARLY: Final = "its end mark came before all of it was taken"
 
 
 def leave_unread(app: Application, waves: TakenWaves) -> None:
-    """Take out the ends of tables with missing rows. The window's waves are taken or refused before.
+    """Remove the ends of tables with missing rows. It runs after the window's waves are taken or refused.
 
     A snapshot fails by the mark of its own reader; any other mark changes nothing.
     """

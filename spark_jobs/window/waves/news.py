@@ -22,8 +22,8 @@ from tidegate.table_names import Physical
 
 
 def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
-    """Pairs by source: those with marks in their log first. Each is read when the one before it has
-    been obeyed.
+    """(source, Followed), sources with marks in their log first. Lazy: each is read after the
+    caller has acted on the one before.
     """
     by_source: dict[str, list[SegmentRef]] = {}
     for ref in window.refs:
@@ -37,8 +37,8 @@ def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
 
 
 def placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
-    """With its view's real low_ts: that of its own version, or of apply's answer, where its low mark
-    isn't known.
+    """The wave with its view's real low_ts. If its low mark isn't known: the one of its own version, or of apply's
+    answer.
     """
     if not wave.at or wave.refused:
         return wave
@@ -55,7 +55,7 @@ def placed(app: Application, window: Window, source: str, wave: EndedWave) -> En
 
 
 def _begun(app: Application, source: str, wave: EndedWave) -> int:
-    """Where a rebuild begins, if it begins with this wave; 0 where nobody has said so."""
+    """The commit_ts at which a rebuild begins, if it begins with this wave; else 0."""
     begun_ts = 0
     for manifest in wave.tables:
         taken_ts = app.snapshots.taken_from(wave.token, Physical(source, *manifest.name))

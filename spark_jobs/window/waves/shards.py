@@ -4,16 +4,16 @@ In:  schema histories, control/snapshots, a window's tables.
 Out: from where on a shard takes part in a window; routed tables lacking rows, in words; versions of
      kind `left_out`.
 
-A shard lacks rows when the log doesn't tell them, by its newest version, or when its snapshot has
-begun and isn't done. Nothing of it is applied from then on, until a version empties it: CREATE,
-TRUNCATE, or a snapshot's first low mark. This version deletes silver's rows of the shard, so the
-skipped changes are no loss. The other shards need nothing of it: each row of a routed table has its
-shard in its key.
+A shard lacks rows if its newest version says that the log doesn't have them, or if its snapshot has
+begun and isn't done. From then on none of its changes is applied, until a version empties it:
+CREATE, TRUNCATE, or a snapshot's first low mark. That version deletes silver's rows of the shard,
+so the skipped changes are no loss. The other shards don't depend on it: each row of a routed table
+has its shard in the key.
 
-Two facts are missing in schema_history by itself: a shard with a past joins, or its snapshot ended
-before all of it was read. Each is written there as a version without other changes. Its commit_ts
-is its source's position in silver, a published cut mostly, so no statement still to be replayed
-lies below it.
+Two facts aren't in schema_history otherwise: a shard joins with older rows, or its snapshot is over
+before all rows were read. Each is recorded there as a version without other changes. The version's
+commit_ts is the source's position in silver, usually a published cut. So no statement below it is
+still to be replayed.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> in
 
 
 def leave_out_shards(app: Application, window: Window) -> None:
-    """Take the shards lacking rows at the window's end out of its tables. It comes after all steps
-    with new versions.
+    """Take shards that lack rows at the window's end out of its tables. It runs after all steps
+    that make new versions.
     """
     for entry in [entry for entry in window.tables.values() if entry.routed]:
         for physical in sorted(entry.physical):
@@ -82,9 +82,7 @@ def is_left_out(app: Application, window: Window, physical: Physical) -> bool:
 
 
 def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
-    """Whether a shard's rows at the source at a commit_ts aren't in silver, and won't come by the
-    log.
-    """
+    """Whether silver lacks rows that a shard had at a commit_ts, and the log won't bring them."""
     version = app.histories[physical.source].version_at(*physical.pair, at_ts)
     if version is None or version.status is VersionStatus.DROPPED:
         return False
@@ -92,7 +90,7 @@ def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
 
 
 def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whole]:
-    """The events of routed tables beginning to lack rows at the window's end, or ceasing to."""
+    """The events of routed tables that begin to lack rows at the window's end, or cease to."""
     if not app.pipeline.tables.routes:
         return {}
     lacking: dict[str, list[Physical]] = {}
@@ -110,7 +108,7 @@ def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whol
 
 
 def _is_so(app: Application, name: str, event: ShardsLack | Whole) -> bool:
-    """Whether people read it of the table already."""
+    """Whether the table's standing has this event's reason already."""
     standing = app.states.get(name)
     lacks = isinstance(event, ShardsLack)
     said = event.what if isinstance(event, ShardsLack) else ""
@@ -118,7 +116,9 @@ def _is_so(app: Application, name: str, event: ShardsLack | Whole) -> bool:
 
 
 def _lacks_at(app: Application, physical: Physical, cut_ts: int) -> bool:
-    """A source joining below the cut has brought nothing to a table going on with the others."""
+    """Whether a shard lacks rows at the window's end. A shard of a source that joins below the cut
+    lacks all of them.
+    """
     version = app.histories[physical.source].version_at(*physical.pair, cut_ts)
     exists = version is not None and version.status is not VersionStatus.DROPPED
     joins = exists and physical.source in app.followed.behind
@@ -148,12 +148,12 @@ def _lacks(app: Application, name: str, shards: Collection[Physical]) -> str:
 def leave_out(
     app: Application, shards: Iterable[Physical], joins: Mapping[str, int] = MappingProxyType({})
 ) -> list[Physical]:
-    """Record these shards as lacking rows from the published cut on. Returns those where it can't
-    be said yet, since something is known of them above the cut. Said once. A snapshot of one with
-    rows in silver fails.
+    """Record that these shards lack rows from the published cut on. Returns those for which it
+    can't be recorded yet, since there is a version of them above the cut. It is recorded once. A
+    snapshot of a shard with rows in silver fails.
 
-    joins: sources about to be taken in, and from where on: their statements of between are to be
-    replayed.
+    joins: sources about to join -> from which commit_ts on: their statements after that are still
+    to be replayed.
     """
     made, later = list[TableVersion](), list[Physical]()
     for physical in shards:
@@ -176,8 +176,8 @@ def leave_out(
 
 
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
-    """Fail their snapshots before they are left out, for it is said once. Their rows must be asked
-    for anew.
+    """Fail the snapshots of shards before they are left out, since that is recorded only once.
+    Their rows must be asked for again.
     """
     events = list[SnapshotEvent]()
     for key, progress in app.snapshots.going.items():
@@ -198,7 +198,9 @@ def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> 
 
 
 def let_shards_go(app: Application) -> None:
-    """A shard whose snapshot is over without having ended lacks rows, and waits for another one."""
+    """Leave out the shards whose snapshot was cancelled or failed: they lack rows, and wait for
+    another snapshot.
+    """
     for physical, event in list(app.snapshots.began_empty.items()):
         progress = app.snapshots.tables.get(TableKey(event.snapshot, *physical))
         if (
@@ -232,8 +234,8 @@ def unfit(app: Application, window: Window, physical: Physical, version: TableVe
 def splits_window(app: Application, window: Window, physical: Physical, low_ts: int, *, anew: bool) -> str:
     """Why rows from low_ts on can't be applied again in this window; "" when they can.
 
-    A phase ending where silver is, or below, counts as done. Nothing may therefore begin a phase
-    between the window's lowest taken low mark and silver; nor right after silver.
+    A phase that ends at silver's position, or below, counts as done. So no phase may begin between
+    the window's lowest taken low mark and silver's position, nor right after it.
     """
     name = app.names.logical_name(*physical.pair)
     applied, entry = app.positions.applied(name), window.tables.get(name)
@@ -256,8 +258,8 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
 
 
 def begin_over(app: Application, window: Window, physical: Physical) -> str:
-    """Let a routed table, held for rows, go on: each of its shards is read anew. Why it can't, or
-    "".
+    """Let a routed table go on that is held for rows: each of its shards is read anew. Returns why
+    it can't, or "".
     """
     name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)
@@ -275,8 +277,8 @@ def begin_over(app: Application, window: Window, physical: Physical) -> str:
 
 
 def gone_again(app: Application, window: Window, physical: Physical, commit_ts: int) -> list[TableVersion]:
-    """Versions repeating the end of gone shards: silver has their rows, as their table was held
-    meanwhile.
+    """Versions that repeat the end of dropped shards: silver still has their rows, because their
+    table was held at that time.
     """
     name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)

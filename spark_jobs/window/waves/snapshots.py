@@ -52,7 +52,9 @@ _LEFT: Final = "the pipeline file no longer keeps the table"
 
 
 def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing) -> bool:
-    """Whether a table was held after a wave of the snapshot had been taken, or was to be: it waits for its release."""
+    """Whether a wave of the snapshot was taken, or due, before the table was held. Then the snapshot waits for the
+    table's release.
+    """
     opened = app.snapshots.opened(snapshot, physical)
     if opened is not None:
         return rules.held_since(held, opened.recorded_at)
@@ -61,8 +63,8 @@ def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing
 
 @dataclass(slots=True)
 class Begun:
-    """Events and versions, not in the lake yet, of tables beginning with a wave. fills: nor are
-    states.
+    """Events and versions, not in the lake yet, of tables that begin with a wave. fills: states are
+    to be recorded, too.
     """
 
     opened: list[SnapshotEvent] = field(default_factory=list)
@@ -73,7 +75,9 @@ class Begun:
 def start(
     app: Application, window: Window, begun: Begun, wave: EndedWave, physical: Physical, made: Sequence[TableVersion]
 ) -> None:
-    """Let a table begin anew at a wave's low mark, with these versions; with none where a killed window made them."""
+    """Let a table begin anew at a wave's low mark, with these versions. made: empty if a killed
+    window has made them.
+    """
     if made:
         opened = answer(app, physical, EventKind.OPENED, wave)
         app.snapshots.take_in([opened])
@@ -86,10 +90,11 @@ def start(
 
 
 def record_begun(app: Application, begun: Begun) -> None:
-    """Record start()'s word on a wave's tables, all of them in one commit each.
+    """Record what start() noted of a wave's tables: one commit for all events, one for all
+    versions, one for all states.
 
-    Their opening comes first, then their versions, then their states: a killed window fills the
-    table of an existing version, and begins the table of a missing one once more.
+    The events come first, then the versions, then the states. So after a kill, a table with a
+    version is filled, and a table without one begins once more.
     """
     if begun.made:
         failpoint("apply_before_snapshot_version")
@@ -101,8 +106,8 @@ def record_begun(app: Application, begun: Begun) -> None:
 
 
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
-    """Its hold is over, whatever it was for; a table waiting for its older rows waits for rows of
-    its own.
+    """End the table's hold, whatever its cause was. A taker that waits for the table's older rows
+    now waits for a snapshot of its own.
     """
     for shard in app.names.flows().get(name, ()):
         app.histories[shard.source].held.pop(shard.pair, None)
@@ -119,7 +124,7 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
 
 
 def let_go(app: Application, window: Window) -> None:
-    """A table lacks rows for good when its snapshot is over without having ended."""
+    """Hold tables whose snapshot was cancelled or failed: they lack rows."""
     shards.let_shards_go(app)
     for name, state in app.states.of(State.SNAPSHOT):
         for physical in app.names.flows().get(name, ()):
@@ -160,9 +165,9 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
 
 
 def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
-    """Waves read before their table came to wait for rows, or was left: none of its coming windows
-    has their marks, when it waited for something else as they passed. A wave refused too early is
-    read twice, and no worse.
+    """Refuse waves that were read before their table came to wait for rows, or was left. If the
+    table waited for something else when their marks passed, no later window of it has these marks.
+    A wave that is refused too early is only read twice.
     """
     for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
@@ -175,7 +180,7 @@ def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
 
 
 def _of_lost_pasts(app: Application) -> Iterator[SnapshotEvent]:
-    """Snapshots from before their table lost its past."""
+    """Fail snapshots that were asked for before their table lost its past."""
     for key, progress in app.snapshots.going.items():
         state = app.states.get(app.names.logical_name(*key.physical.pair))
         if rules.loses_past(state, progress.asked_at, by_itself=progress.by_itself):
@@ -183,7 +188,9 @@ def _of_lost_pasts(app: Application) -> Iterator[SnapshotEvent]:
 
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
-    """The hold of a table since a snapshot has begun, by this window or by anything before it."""
+    """The hold of a table that began after the snapshot, in this window or before it; None without
+    one.
+    """
     name = app.names.logical_name(*physical.pair)
     if held := window.held.get(name):
         begun = app.snapshots.began(snapshot, physical) is not None
@@ -195,7 +202,7 @@ def _held_since(app: Application, window: Window, snapshot: str, physical: Physi
 
 
 def _leave_takers(app: Application, window: Window) -> None:
-    """A taker of a lacking table's rows lacks them, too."""
+    """Hold the takers of a table that lacks rows: they lack them, too."""
     for move in list(window.moves):
         giver = move.old.physical
         lacks = move.giver != move.taker and (
@@ -210,8 +217,8 @@ def _leave_takers(app: Application, window: Window) -> None:
 
 
 def _lacks_too(app: Application, window: Window, taker: str, what: str, place: Place) -> None:
-    """A table already waiting waits for its rows from now on: when it goes on, the giver's lack is
-    no longer on record.
+    """Hold a table for rows. If it waits already, it now waits for rows as well: when it goes on,
+    the giver's lack is no longer on record.
     """
     if is_in(standing_of(app, window, taker), State.HELD):
         meet_always(app, window, taker, RowsGone(what, place))
@@ -251,8 +258,8 @@ def _over(app: Application, physical: Physical, version: TableVersion) -> str:
 def take_answers(
     app: Application, window: Window, waves: TakenWaves
 ) -> tuple[list[SnapshotEvent], dict[str, Standing]]:
-    """This window's answers, taken into memory, now that its surviving tables are known; and the
-    states of tables by waves, of whole ones, too.
+    """This window's answers, taken into memory; and the new states of tables by its waves, whole
+    tables included. It runs when the tables that left the window are known.
     """
     states = dict(waves.states)
     answers = list(waves.answers)
@@ -260,7 +267,7 @@ def take_answers(
         held = window.held.get(name)
         if held is None:
             answers.append(taken)
-        elif held.lacks_rows:  # it begins anew: no later window answers, and the reader would wait for ever
+        elif held.lacks_rows:  # it begins anew: without an answer here the reader would wait for ever
             answers.append(as_refused(taken, f"its table is held by the window that was to take it: {held.reason}"))
     known = app.snapshots
     known.take_in(answers)
@@ -285,10 +292,10 @@ def take_answers(
 
 
 def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
-    """Before the cut, so a killed window says it again: an answer said twice changes nothing."""
+    """Record the answers before the cut. A killed window records them again, which changes nothing."""
     app.snapshots.append(app.control, answers)
     kept = app.pipeline.tables
-    # A rebuild refuses the rows of all tables but one: that says nothing of the snapshots.
+    # A rebuild refuses the rows of all tables but one. That is no answer to the snapshots.
     heard = [
         answered
         for answered in answers
@@ -299,7 +306,7 @@ def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
 
 
 def _lines(answers: Iterable[SnapshotEvent]) -> list[str]:
-    """One for all tables of a snapshot with the same end."""
+    """Lines for people: one for all tables of a snapshot with the same end."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for event in answers:
         if event.event not in (EventKind.OPENED, EventKind.APPLIED):

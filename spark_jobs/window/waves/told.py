@@ -1,4 +1,4 @@
-"""Events of control/snapshots as apply words them.
+"""The events that apply writes to control/snapshots.
 
 In:  a wave, or a table's snapshot, and its fate.
 Out: the event; nothing is recorded here.
@@ -17,7 +17,7 @@ from tidegate.table_names import Physical
 def answer(
     app: Application, physical: Physical, kind: EventKind, wave: EndedWave | OpenWave, reason: str = ""
 ) -> SnapshotEvent:
-    """An event about a wave. physical: (source, "", "") of the wave as a whole."""
+    """An event about a wave. physical: (source, "", "") means the whole wave."""
     low_ts = None if kind is EventKind.REFUSED else wave.low_ts
     high_ts = wave.high_ts if isinstance(wave, EndedWave) else None
     return SnapshotEvent(

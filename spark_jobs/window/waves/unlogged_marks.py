@@ -1,13 +1,13 @@
-"""Waves whose marks aren't in their source's log, since nothing may be written there.
+"""Waves without marks in their source's log, because nothing may be written there.
 
 In:  events `marked` of control/snapshots: a mark, L and H (snapshot/marks/unlogged_marks.py).
 Out: per source this window's waves and ends; events `placed`.
 
-A chunk may come however late: its rows are right in each window with its end at H or above
-(snapshot/__init__.py). Apply therefore gives such a mark a commit_ts of its own, above H and above
-silver's position for its tables, and writes it down before anything is applied. From there on the
-mark is like one in the log: a killed window finds it at the same place, and silver's own commit_ts
-tells whether silver has it. A DDL of the table between L and this place refuses the wave.
+A chunk may come late: its rows are right in each window that ends at H or above
+(snapshot/__init__.py). So apply gives such a mark a commit_ts of its own, above H and above
+silver's position for its tables, and records it before anything is applied. From then on the mark
+is like one in the log: a killed window finds it at the same place, and silver's own position shows
+whether silver has it. A DDL of the table between L and this place refuses the wave.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tidegate.snapshot.waves import EndedWave, Followed, WholeTable
 
 def unlogged_waves(app: Application, window: Window) -> dict[str, Followed]:
     """Waves by source, in the order of their places."""
-    # What a source that is behind has written isn't in a main window, so nothing says there that H is reached.
-    # A window of tables that catch up ends where their sources are, or below.
+    # A main window lacks the data of a source that is behind, so it can't tell whether H is reached. A window of tables
+    # that catch up ends at their sources' position, or below.
     late = app.followed.behind.keys() if window.main else ()
     sources = {window.behind} if window.behind is not None else app.histories.keys() - late
     if window.main:
@@ -52,13 +52,13 @@ def _mark(event: SnapshotEvent) -> Mark:
 
 
 def _place(app: Application, window: Window, events: list[SnapshotEvent]) -> None:
-    """Give this window's marks their places; the others are a later window's."""
+    """Give each mark that belongs to this window its place. A later window takes the others."""
     now, placed_marks = datetime.now(UTC), list[SnapshotEvent]()
     for event in events:
         mark = _mark(event)
         names = {app.names.logical_name(*manifest.name) for manifest in mark.tables}
         applied = [app.positions.applied(name) for name in names]
-        # A view's rows begin above the last transaction that it sees, which is H itself where the log has ended there.
+        # The place must lie above the last transaction that the view sees. That is H itself if the log ends there.
         last_ts = (event.high_ts or 0) if mark.at else (event.high_ts or 0) - 1
         place = max([window.low_ts, last_ts, *applied]) + 1
         if place <= window.cut_ts:

@@ -1,4 +1,5 @@
-"""Whether a wave's rows of a table can be taken, and with what version: decided before any change.
+"""Decide whether a wave's rows of a table can be taken, and by which version, before anything is
+changed.
 
 In:  a wave's share of a table; schema histories, standings, control/snapshots, silver's positions
      as they are now.
@@ -44,9 +45,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """refused: why the rows aren't taken; "" when they are. version: whose rows they are. begins:
-    the table begins anew at the wave's low mark, whatever becomes of the rows; made: by these
-    versions, which its history lacks. fails: the snapshot has no use for its other waves, either.
+    """refused: why the rows aren't taken; "" if they are. version: the columns of the rows. begins:
+    the table begins anew at the wave's low mark, whether or not the rows are taken. made: the
+    versions for that, which its history lacks. fails: the snapshot's other waves are of no use,
+    either.
     """
 
     version: TableVersion | None = None
@@ -83,8 +85,7 @@ def begins_with(version: TableVersion, wave: EndedWave) -> bool:
 
 
 def damage(app: Application, share: Share) -> str:
-    """Why chunks can't be read; "" when they can. The try before found it, and didn't take them
-    then.
+    """Why chunks can't be read; "" if they can. An earlier try of the window found the damage.
     """
     try:
         for ref in share.refs:
@@ -118,9 +119,9 @@ def _is_whole(app: Application, window: Window, share: Share) -> bool:
 
 
 def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
-    """Whether a table begins with a wave's snapshot by its state already; else a window was killed
-    between its version and its state. For a table that was whole nothing else shows it: a held one
-    begins once more.
+    """Whether the table's state already says that it begins with the wave's snapshot. If it
+    doesn't, a window was killed between the version and the state. Only the state shows this for a
+    table that was whole; a held one begins once more.
     """
     state = app.states.get(name)
     filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
@@ -128,17 +129,15 @@ def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
 
 
 def _replaces(app: Application, share: Share) -> bool:
-    """Whether a wave's rows are to replace all of silver's: rows without a key can't be written
-    twice.
-    """
+    """Whether a wave's rows replace all rows of silver: rows without a key can't be written twice."""
     versions = app.histories[share.physical.source].versions(*share.physical.pair)
     versions_then = [version for version in versions if version.commit_ts <= share.wave.low_ts]
     return bool(versions_then) and not versions_then[-1].key and not begins_with(versions_then[-1], share.wave)
 
 
 def _is_there(app: Application, version: TableVersion | None, share: Share) -> str:
-    """Why a keyless table's wave isn't taken if it begins where another one's rows begin: it has
-    the same.
+    """Why a wave of a table without a key isn't taken if another wave begins at the same place:
+    both have the same rows.
     """
     if version is None or version.key or not begins_with(version, share.wave):
         return ""
@@ -147,7 +146,9 @@ def _is_there(app: Application, version: TableVersion | None, share: Share) -> s
 
 
 def _unfit_anew(app: Application, version: TableVersion, share: Share) -> str:
-    """... where they begin the table. Without a key its log can be applied only to all of them."""
+    """As unfit, for rows that begin the table. Without a key, the log can be applied only to all
+    rows.
+    """
     return unfit(version, share) or ("" if version.key else damage(app, share))
 
 
@@ -174,7 +175,7 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
         return Verdict(refused="its snapshot is over" if known else "nobody has asked for its snapshot")
     if rules.loses_past(state, known.asked_at, by_itself=known.by_itself):
         return Verdict(refused=rules.PAST_LOST, fails=True)
-    if known.low_ts is not None and (last is None or last.key):  # this wave's low mark would empty silver of them
+    if known.low_ts is not None and (last is None or last.key):  # this wave's low mark would remove them from silver
         return Verdict(refused=f"silver lost its rows while it was read: {NOT_FROM_THE_START}", fails=True)
     if state is not None and rules.came_later(state, wave.low_ts):
         return Verdict(refused=f"it is held for what came later: {state.reason}")
@@ -196,9 +197,9 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
 
 
 def _version(app: Application, share: Share, state: Standing | None) -> TableVersion | None:
-    """The columns in force, of kind `snapshot`; the reader's own where the log's aren't to be
-    trusted, or differ from the read ones: an ALTER may have been lost, or not been followed. Nor is
-    a changefeed's file, where it lacks the members of an ENUM.
+    """The columns in force, as a version of kind `snapshot`. The reader's own columns count if the
+    log's can't be trusted or differ from them: an ALTER may have been lost, or not been followed.
+    They also count if a changefeed's file lacks the members of an ENUM.
     """
     physical, wave = share.physical, share.wave
     last = app.histories[physical.source].last(physical.pair)

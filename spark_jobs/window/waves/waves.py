@@ -102,7 +102,7 @@ def _mark(text: str, source: str) -> Mark | None:
 
 
 def open_before(app: Application, window: Window, source: str, marks: Sequence[SeenMark]) -> list[OpenWave]:
-    """The waves open as the window began, of those whose high mark the window has.
+    """The waves that were open when the window began, and whose high mark is in the window.
 
     An earlier window has recorded the place of their low marks in control/snapshots; the marks are
     read again from bronze.
@@ -141,15 +141,15 @@ def is_of_this_lake(app: Application, source: str, wave: EndedWave) -> bool:
     """Whether a reader of this lake read the wave: its chunks were landed before its high mark, and
     control/snapshots may have more of it.
 
-    A lake of the same pipeline and source writes its marks beside ours: a copy of this one, or one
-    for tests.
+    Another lake of the same pipeline and source writes marks beside ours: a copy of this lake, or a
+    lake for tests.
     """
     return app.snapshots.has_heard_of(wave.token) or bool(chunk_refs(app.lake, source, [wave.token]))
 
 
 def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, after_ts: int) -> int | None:
-    """commit_ts of the last transaction in the wave's one view, as far as it touches the wave's
-    tables; None when bronze no longer tells. after_ts: it sees all up to there. Raises
+    """commit_ts of the last transaction that the wave's view sees and that touches the wave's
+    tables; None if bronze no longer tells. after_ts: the view sees everything up to it. Raises
     StreamCorrupt, UnknownEvent.
     """
     file, _, offset = wave.at.rpartition(":")
@@ -170,9 +170,9 @@ def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, af
 
 
 def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[SegmentRef]:
-    """The segments in the wave's own log: of its server, and up to where that began a log anew. The
-    wave's view doesn't see another server's segments after a failover, or this one's after its log
-    was reset, however low they lie there.
+    """The segments of the wave's own log: those of its server, up to a reset of its log. The wave's
+    view doesn't see segments of another server after a failover, nor of this server after a reset,
+    however low their places are.
     """
     last: Position | None = None
     for _, ref in sorted({ref.seq: ref for ref in refs}.items()):  # one that reaches over the window's low end is twice
@@ -186,10 +186,11 @@ def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[Segment
 
 
 def changed_by_ddl(app: Application, window: Window, physical: Physical, after_ts: int, upto_ts: int) -> str:
-    """A statement of (after_ts, upto_ts] with a change of a table, followed or not; "" when there
-    is none.
+    """The text of a statement in (after_ts, upto_ts] that changes a table, followed or not; ""
+    without one.
 
-    One known above counts, too: a window up to there was killed, and no version may begin below it.
+    A known version above upto_ts counts, too: a killed window made it, and no version may begin
+    below it.
     """
     source, name = physical.source, physical.pair
     for version in app.histories[source].versions(*name):
@@ -224,7 +225,8 @@ def _touches(app: Application, statement: DdlStatement, physical: Physical) -> b
     if isinstance(parsed, DropDatabase) and parsed.database == physical.database:
         return True
     if isinstance(parsed, CreateTable) and parsed.if_not_exists and statement.said.atomic:
-        # A changefeed's file of a table that was there says it once in each run of capture (ticdc/statements.py).
+        # For a table that existed before, a changefeed's file repeats its definition once in each run of capture
+        # (ticdc/statements.py).
         before = app.histories[physical.source].version_at(*physical.pair, statement.commit_ts - 1)
         if before is not None and before.status is not VersionStatus.DROPPED:
             return False
