@@ -8,8 +8,8 @@
 **How it runs:** each notifier of the section `alerts` of the pipeline file has a DAG. A watcher looks at the pipeline
 every 30 seconds, and starts a run when something began or ended. However many tables begin at once, a run sends one
 message. The message names some and counts the rest. Start a run by hand to try the notifier. Each message comes at
-least once: if Airflow is killed just after it was sent, it may come again. While a DAG is paused,
-Airflow keeps nothing for it.
+least once: if Airflow is killed just after a message was sent, it may come again. While the DAG is paused, its messages
+are lost.
 
 **When it is red:** the task's log ends with one line: fault, place, remedy.
 
@@ -31,7 +31,7 @@ for file in pipelines.good_files():
     pipeline = file.pipeline
     for name, notifier in pipeline.alerts.notifiers.items():
         arguments = dag_arguments(pipeline, f"alerts_{name}", {}, __doc__)
-        arguments["max_consecutive_failed_dag_runs"] = 0  # nobody would be told that nobody is told
+        arguments["max_consecutive_failed_dag_runs"] = 0  # a paused DAG would send no message that it is paused
         with DAG(
             schedule=[alerts_asset(pipeline)],
             description=f"What a person must know of {pipeline.pipeline}, by {notifier.notifier.rpartition('.')[2]}",

@@ -38,7 +38,7 @@ from tidegate_airflow.question_trigger import asked_tables
 if TYPE_CHECKING:
     from airflow.sdk.types import AssetEventDagRunReferenceResult
 
-# Runs that wait for an answer at the same time. A run asks about all tables whose DDL came together.
+# Most runs that may wait for an answer at the same time. One run asks about all tables whose DDL came together.
 _QUESTIONS_MAX = 100
 
 
@@ -66,5 +66,5 @@ for file in pipelines.good_files():
             task_id="approve",
             pipeline_file=str(file.path),
             map_index_template="{{ task.table }}",
-            outlets=[bronze_asset(pipeline)],  # wakes apply, should the source be quiet
+            outlets=[bronze_asset(pipeline)],  # wakes apply, also if the source is quiet
         ).expand_kwargs(questions(str(file.path)))

@@ -37,7 +37,8 @@ for file in pipelines.good_files():
     pipeline = file.pipeline
     for work, source in pipeline.captures.items():
         arguments = dag_arguments(pipeline, work, params_of(pipeline.capture), __doc__)
-        # A paused one of several holds the cut for all; the sensor spaces the runs of one that is refused.
+        # With several sources a paused capture would hold back the cut of all. The sensor puts a pause between failed
+        # runs instead.
         arguments["max_consecutive_failed_dag_runs"] = 3 if len(pipeline.sources) == 1 else 0
         with DAG(schedule="@continuous", description=f"Binlog of {source} into bronze", **arguments):
             CaptureSensor(

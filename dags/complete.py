@@ -6,10 +6,10 @@
 **Tables written:** none. When the task succeeds, Airflow adds the hours to the partitions of its outlets.
 
 **How it runs:** the DAG exists with `completeness.hourly` in the pipeline file. A watcher looks at the lake every five
-seconds. It starts a run when a table, or all tables together, have one more complete hour. A partition's key
-is the beginning of the hour in UTC, as `2026-11-26T08:00:00`. The hour is that of the commit at the source. No hour is
-taken back. The first run adds the newest complete hour; later runs add every hour since. A table that is held, or lacks
-rows until a snapshot ends, gets its hours when it follows again. The same goes for all tables together. While the
+seconds. It starts a run when a table, or all tables together, have one more complete hour. A partition's key is the
+beginning of the hour in UTC, as `2026-11-26T08:00:00`. The hour is that of the commit at the source. An added hour is
+never removed. The first run adds the newest complete hour; later runs add every hour since. A table that is held, or
+lacks rows until a snapshot ends, gets its hours when it follows again. The same goes for all tables together. While the
 cut goes on without a source, all tables together wait for it, and so do the targets of routes.
 
 **When it is red:** the lake can't be read. The task tries again by itself. *Skipped:* there was no hour to add.

@@ -12,9 +12,9 @@ bronze.
   every table has them, held tables included (empty: they stay for ever).
 
 **How it runs:** by `schedule`, normally once a day, beside apply. Nothing waits for it, and it waits for nothing. If
-apply or a person was faster than a rewrite, it tries once more, and then leaves it to the next run. A cut stays
-readable for `keep_cuts_hours`: VACUUM removes no file that it needs, and skips a table in doubt. `dry_run` only shows
-the work in the log.
+apply or a person is faster than a rewrite three times, the table is left to the next run. A cut stays readable for
+`keep_cuts_hours`: VACUUM removes no file that it needs, and skips a table in doubt. `dry_run` only shows the work in
+the log.
 
 **When it is red:** the task's log ends with one line: fault, place, remedy.
 

@@ -14,7 +14,7 @@ from tidegate import pipelines
 
 _, broken = pipelines.read()
 for error in broken:
-    # Only the line: pydantic's account of the same and our own frames would bury it.
+    # Show only the line. Pydantic's message and our own frames would hide it.
     error.with_traceback(None).__cause__ = None
     error.__suppress_context__ = True
 if len(broken) == 1:

@@ -38,7 +38,7 @@ for file in pipelines.good_files():
         "tables": tables_param("Tables, database.table as in silver; empty: every table that waits for a snapshot")
     }
     arguments = dag_arguments(pipeline, "snapshot", params, __doc__)
-    # A table that can't be read must not keep others from being read: each table's own tries grow rare.
+    # Never paused by failures: a table that can't be read must not stop the others. Each table's own tries become rare.
     arguments["max_consecutive_failed_dag_runs"] = 0
     with DAG(
         schedule=[waiting_asset(pipeline)] if pipeline.snapshot.mode is SnapshotMode.AUTO else None,

@@ -1,9 +1,10 @@
 """Wake the notifiers' DAGs when a pipeline's trouble begins, and when it ends.
 
-In:  looks at a pipeline, as the page makes them: its lake, its sources, capture's status where it runs here.
+In:  the state of a pipeline, as the page reads it: its lake, its sources, and the status of a capture on this machine.
 Out: an asset event with every beginning and end since the last one. Airflow's asset state remembers these.
 
-If the triggerer dies between firing and remembering, the event is fired again: each message comes at least once.
+If the triggerer dies after it fired an event and before it stored that, the event is fired again. So each message comes
+at least once.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ class AlertsTrigger(LakeTrigger):
         super().__init__(self._file.lake.path, None, {}, poll_seconds=poll_seconds)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.alerts_trigger.AlertsTrigger",
             {"pipeline": self.pipeline, "look_seconds": self.look_seconds, "poll_seconds": self.poll_seconds},
         )
 
     def follow(self, kept: Any) -> FollowedPipeline:
-        """The pipeline's news since then."""
+        """Follows the pipeline from what was kept."""
         loop = asyncio.get_running_loop()
         connections = (_asked_in(loop, alake_connection), _asked_in(loop, asource_connection))
         return FollowedPipeline(self._file, kept, connections, self.look_seconds)
 
 
 def _asked_in(loop: asyncio.AbstractEventLoop, ask: Callable[[str], Coroutine[Any, Any, Connection]]) -> Connections:
-    """Connections for a thread beside the triggerer's loop: Airflow gives them in the loop alone. They raise our own
-    errors only: a look knows what those mean.
+    """Connections for a thread beside the triggerer's loop, since Airflow gives them in the loop only. They raise only
+    our own errors, as a look handles no others.
     """
 
     def connection(conn_id: str) -> Connection:
@@ -64,7 +65,7 @@ def _asked_in(loop: asyncio.AbstractEventLoop, ask: Callable[[str], Coroutine[An
             return asyncio.run_coroutine_threadsafe(ask(conn_id), loop).result(ANSWER_SECONDS_MAX)
         except TidegateError:
             raise
-        except Exception as error:  # of Airflow's API, or no answer in time
+        except Exception as error:  # Airflow's own errors, and a timeout
             raise SourceUnavailable(
                 f"Airflow doesn't give connection {conn_id!r}: {type(error).__name__}", where="Airflow"
             ) from error
@@ -73,8 +74,8 @@ def _asked_in(loop: asyncio.AbstractEventLoop, ask: Callable[[str], Coroutine[An
 
 
 class FollowedPipeline:
-    """Looks at a pipeline every look_seconds. kept: as the property of this name gave it. connections: the lake's, and
-    the sources'.
+    """Reads the state of a pipeline every look_seconds. kept: a value that the property of this name gave. connections:
+    (the lake's, the sources').
     """
 
     def __init__(
@@ -89,13 +90,13 @@ class FollowedPipeline:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """Alerts told and not over."""
+        """The alerts that were sent and aren't over."""
         return self._notices.kept if self._notices is not None else dict(self._before or {})
 
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks."""
         del lake, options
-        from tidegate.metrics.notices import Notices  # the library's heavy rooms: in the thread of whoever looks
+        from tidegate.metrics.notices import Notices  # heavy imports: in the looking thread
         from tidegate.pipelines import PipelineReader
 
         if self._notices is None:
@@ -103,7 +104,7 @@ class FollowedPipeline:
         self._reader = PipelineReader(self._pipeline, *self._connections)
 
     def look(self) -> dict[str, Any] | None:
-        """The changes, when there are any. Blocks."""
+        """The changes since the last look; None without any. Blocks."""
         from tidegate.capture import status_file
         from tidegate.home import state_folder
         from tidegate.metrics.disks import disks

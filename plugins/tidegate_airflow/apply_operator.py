@@ -45,7 +45,7 @@ class ApplyOperator(SparkJobOperator):
         for table, reason in event["held"].items():
             self.log.warning("%s is held: %s", table, reason)
         if pipeline.completeness.each_minute and is_known(event, pipeline, context):
-            self.outlets = []  # progress has made it
+            self.outlets = []  # the DAG progress has made this event already
         else:
             context["outlet_events"][silver_asset(pipeline)].extra.update(event)
         if after_ts is not None:

@@ -1,4 +1,4 @@
-"""Put what holds a table before a person, and let the table go on as they answer.
+"""Ask a person about a held table, and let the table go on by the answer.
 
 In:  a pipeline file, one question: a table and a DDL statement, or its waiting XA transactions; or a source and
      transactions beyond its TiDB's knowledge (table_questions).
@@ -39,9 +39,9 @@ _BRANCHES_SHOWN_MAX: Final = 20
 
 
 class Question(TypedDict):
-    """The questions that ApproveOperator is mapped over. table: or a source. at_ts: commit_ts of the statement, or of
-    where XA transactions were found to have no answer, or a TiDB's last start_ts; it tells a table's questions apart.
-    branches: keys of the transactions, none of a DDL.
+    """One question: ApproveOperator is mapped over these. table: a silver table, or a source. at_ts tells a table's
+    questions apart: commit_ts of the statement, or of the place where XA transactions were found without an answer, or
+    the last start_ts of a TiDB. branches: keys of the transactions; empty for a DDL.
     """
 
     table: str
@@ -54,7 +54,7 @@ class Question(TypedDict):
 class ApproveOperator(HITLOperator):
     """Approve | Keep holding, for one table; of XA transactions Commit | Roll back | Keep holding."""
 
-    template_fields: Sequence[str] = ()  # a statement may hold braces, and they are no template
+    template_fields: Sequence[str] = ()  # braces in a statement are no template
 
     def __init__(
         self, *, pipeline_file: str, table: str, at_ts: int, branches: Sequence[str] = (), **kwargs: Any
@@ -66,7 +66,7 @@ class ApproveOperator(HITLOperator):
         self.branches = branches
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Called with the answer. A table that isn't held any more, or for something else, is left alone."""
+        """Called with the answer. Does nothing if the table isn't held any more, or is held for another cause."""
         answer = super().execute_complete(context, event)
         chosen = answer["chosen_options"]
         if KEEP in chosen or not chosen:
@@ -95,11 +95,11 @@ class ApproveOperator(HITLOperator):
             return
         try:
             self.log.info("%s", holds.release(desk, self.table, waiting.since))
-        except HoldChangedError as error:  # somebody acted beside this
+        except HoldChangedError as error:  # somebody else acted meanwhile
             self.log.info("%s", error)
 
     def _decide(self, desk: Desk, *, commit: bool) -> None:
-        """Only the asked ones, without those decided meanwhile."""
+        """Decide the transactions of the question, except those that were decided meanwhile."""
         from tidegate.lake import control
         from tidegate.lake.bronze import prewrites
         from tidegate.tables.actions_table import Act
@@ -167,7 +167,7 @@ def _about_ddl(held: Standing, at: Place) -> Question:
 
 
 def _listed(branches: Sequence[Prewrite], line: Callable[[Prewrite], str]) -> str:
-    """The first of them, and how many more there are."""
+    """A list of the first ones, and the number of the others."""
     shown = "".join(f"- {line(branch)}\n" for branch in branches[:_BRANCHES_SHOWN_MAX])
     more = len(branches) - _BRANCHES_SHOWN_MAX
     return f"{shown}{f'- and {more} more' if more > 0 else ''}"

@@ -1,13 +1,10 @@
 """The assets by which a pipeline's DAGs start each other and the rest of Airflow.
 
 In:  a pipeline.
-Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the
-     schedules of other teams' DAGs; its questions, watched in control/table_states, the schedule of
-     approve; its tables in wait of a snapshot, watched in the same and beside it, the schedule of
-     snapshot; its complete hours, watched in control/cuts, the schedule of complete; its cuts,
-     watched in the same, the schedule of progress; its alerts,
-     watched by looks at the whole pipeline, the schedule of the DAGs that tell people; the assets
-     with a partition per complete hour, for the schedules of other teams' DAGs.
+Out: an Asset for each schedule. Bronze starts apply; a watcher reads its Delta log. Questions start
+     approve, waiting tables start snapshot, hours start complete, cuts start progress: watchers
+     read control tables. Alerts start the DAGs that send messages: a watcher reads the whole
+     pipeline. Silver, and the assets with a partition per complete hour, are for other teams' DAGs.
 """
 
 from __future__ import annotations
@@ -99,7 +96,7 @@ def hours_asset(pipeline: Pipeline) -> Asset:
 
 
 def cuts_asset(pipeline: Pipeline) -> Asset:
-    """The cuts of a run of apply that goes on; an event a minute."""
+    """The cuts of a running apply; an event for each minute with a new cut."""
     lake = pipeline.lake
     trigger = CutsTrigger(lake.path, lake.conn_id, lake.storage_options, pipeline=pipeline.pipeline)
     return Asset(
@@ -111,7 +108,7 @@ def cuts_asset(pipeline: Pipeline) -> Asset:
 
 
 def alerts_asset(pipeline: Pipeline) -> Asset:
-    """The asset of alerts; an event when something begins or ends that a person must know."""
+    """The pipeline's alerts; an event when one begins or ends."""
     return Asset(
         name=f"{pipeline.pipeline}__alerts",
         uri=f"tidegate://{pipeline.pipeline}/alerts",
@@ -123,7 +120,9 @@ def alerts_asset(pipeline: Pipeline) -> Asset:
 
 
 def complete_asset(pipeline: Pipeline, table: str = ALL_TABLES) -> Asset:
-    """A partition for each hour of which no commit is missing in a table of silver, or in any."""
+    """A partition for each complete hour: no commit of it is missing in a table of silver, or, by
+    default, in any table.
+    """
     return _partitioned(pipeline, "complete", table)
 
 

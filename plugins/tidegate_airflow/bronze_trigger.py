@@ -17,8 +17,8 @@ from tidegate_airflow.lake_trigger import LakeTrigger
 class BronzeVersionTrigger(LakeTrigger):
     """Fires when bronze/segments of a lake has changes to apply that it hasn't fired for.
 
-    sources: the pipeline's; quiet_seconds: how often heartbeats alone make an event; hourly: a further hour makes
-    one, too.
+    sources: the pipeline's sources. quiet_seconds: heartbeats alone make an event this often. hourly: the end of an
+    hour makes an event, too.
     """
 
     kept_key = "fired_version"
@@ -40,7 +40,7 @@ class BronzeVersionTrigger(LakeTrigger):
         self.hourly = hourly
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.bronze_trigger.BronzeVersionTrigger",
             {
@@ -55,5 +55,5 @@ class BronzeVersionTrigger(LakeTrigger):
         )
 
     def follow(self, kept: Any) -> FollowedBronze:
-        """Bronze's log from the version that was fired last."""
+        """Follows bronze's log from the version that was fired last."""
         return FollowedBronze(tuple(self.sources), kept, self.quiet_seconds, hourly=self.hourly)

@@ -4,10 +4,10 @@ In:  a pipeline file, one of its sources, the run's params.
 Out: segments in bronze. The task ends well when its time is up, defers when the source is quiet, and fails with
      the library's own error (retries.py says what is tried again).
 
-Nothing is kept in Airflow: where to go on stands in bronze alone, so a task may be killed, cleared, retried
-or run outside Airflow in any order. Only a pipeline's single source defers: of several, a quiet one must go
-on proving its resolved_ts, or it would hold back the cut of all. With semi_sync none does: the server's next commit
-would wait for a reader that went away.
+Airflow keeps no state of it: the position is in bronze alone. So a task may be killed, cleared, retried or run outside
+of Airflow in any order. A source defers only if it is the pipeline's single one. With several sources, a quiet one must
+go on proving its resolved_ts, or it would hold back the cut of all. With semi_sync no source defers: the server's next
+commit would wait for a reader that is gone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class CaptureStopped(Transient):
-    """The task was told to end; what it had read is in bronze, and the next try goes on from there."""
+    """The task was told to end. Bronze has what it had read, and the next try goes on from there."""
 
 
 class CaptureSensor(BaseSensorOperator):
@@ -75,7 +75,7 @@ class CaptureSensor(BaseSensorOperator):
                 raise
             except Exception as error:
                 pushes = pipeline.sources[self.source].traits.pushes
-                if len(pipeline.sources) == 1 and not pushes:  # its DAG is paused after some failures
+                if len(pipeline.sources) == 1 and not pushes:  # Airflow pauses its DAG after some failures
                     raise
                 # The next run begins at once: thousands of runs and logins a day. TiDB waits for a Pump, which is back
                 # as soon as it is no longer refused.
@@ -95,22 +95,22 @@ class CaptureSensor(BaseSensorOperator):
         if event["reason"] == WAITED:
             proof_seconds = pipeline.capture.proof_seconds
             self._capture(pipeline, proof_seconds + PROOF_START_SECONDS, proof_seconds)
-            self._make_lineage(pipeline, None)  # a part of the run alone is known
+            self._make_lineage(pipeline, None)  # only a part of the run is known
         else:
-            # The source writes again. Even when this run's time is nearly up it reads on: ending here would
-            # leave what was written until the next run has started, some seconds.
+            # The source writes again. The run reads on even if its time is nearly up: otherwise the changes would wait
+            # for some seconds until the next run has started.
             self._capture_or_wait(pipeline, max(deadline, time.time() + pipeline.capture.idle_seconds))
 
     def on_kill(self) -> None:
         """Called from SIGTERM's handler: the loop lands what it has and ends."""
-        # Not here: this thread may be inside the very lock that set() takes.
+        # Not in this thread: it may hold the lock that set() takes.
         threading.Thread(target=self._stop.set).start()
 
     def _capture_or_wait(self, pipeline: Pipeline, deadline: float, *, is_whole: bool = False) -> None:
-        """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer. is_whole:
-        nothing of the run was before.
+        """Capture until deadline (Unix time). If the source goes quiet before that, wait in the triggerer. is_whole:
+        this is the run's beginning.
         """
-        # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
+        # Only a server can be asked whether it wrote. A Pump is written to, and a changefeed's path is read.
         watched = pipeline.watched_while_at_rest(self.source)
         result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_end_seconds if watched else None)
         if watched and result.reason == "idle" and deadline > time.time():
@@ -161,8 +161,8 @@ class CaptureSensor(BaseSensorOperator):
 
     def _pipeline(self, context: Context) -> Pipeline:
         """The file as it is now, with this run's params."""
-        # Bronze is shown as what this task makes, but its events come from its watcher: one at the end of each run
-        # would start Spark every few minutes for a source that is quiet.
+        # Bronze is an outlet for Airflow's graph only; its events come from its watcher. An event at the end of each
+        # run would start Spark every few minutes for a quiet source.
         self.outlets = []
         pipeline = pipelines.load(Path(self.pipeline_file))
         part = with_params(pipeline.capture, context["params"], where=str(context["run_id"]))
@@ -170,8 +170,8 @@ class CaptureSensor(BaseSensorOperator):
 
 
 def run_ends_at(pipeline: Pipeline, source: str, now: float) -> float:
-    """When a run of a source that begins now ends, in Unix time. The Pumps of a TiDB each end at their own moment,
-    counted by the clock, so that TiDB finds the others meanwhile, whatever Airflow needs to start the next run.
+    """The end of a run that begins now, in Unix time. Each Pump of a TiDB has its own place in the cycle of the clock:
+    while one run ends and Airflow starts the next one, TiDB finds the other Pumps.
     """
     seconds, pumps = pipeline.capture.run_for_seconds, pipeline.pumps(source)
     if len(pumps) == 1:
@@ -182,6 +182,8 @@ def run_ends_at(pipeline: Pipeline, source: str, now: float) -> float:
 
 
 def waits_until(pipeline: Pipeline, now: float, deadline: float) -> float:
-    """How long a run waits for a quiet source, in Unix time: it proves each hour soon, where others wait for that."""
+    """The end of a run's wait for a quiet source, in Unix time. If hours are to be complete, it ends just after the
+    hour, to prove it.
+    """
     next_hour = (now // HOUR_SECONDS + 1) * HOUR_SECONDS
     return min(deadline, next_hour + HOUR_PROVEN_SECONDS) if pipeline.completeness.hourly else deadline

@@ -1,13 +1,13 @@
 """Add complete hours to the partitions of the pipeline's assets.
 
 In:  the lake; Airflow's own record of the hours that were added.
-Out: asset events with a partition key per hour, and one of the record, all when the task succeeds;
-     nothing else is written anywhere.
+Out: asset events, one per hour with its partition key, and one of the record; Airflow stores them
+     when the task succeeds. Nothing else is written.
 
-The record is an asset of its own. Our newest event of it names the newest hour of each asset.
-Airflow stores it in one transaction with the other events: so a kill at any moment loses no hour,
-and adds none twice. (The other assets' own events can't be read back while a run that they started
-waits in Airflow's queue: Airflow 3.3 fails on its missing start_date.)
+The record is an asset of its own. Its newest event by this task names the newest hour of each
+asset. Airflow stores it in one transaction with the other events. So a kill at any moment loses no
+hour, and adds no hour twice. (The other assets' own events can't be read back while a run that they
+started waits in Airflow's queue: Airflow 3.3 fails on its missing start_date.)
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class CompleteOperator(BaseOperator):
         newest = added | {name: further.stop for name, further in missing.items()}
         named_hours: dict[str, Any] = {name: partition_key(hour - 1) for name, hour in newest.items()}
         events[record].extra = {ADDED: named_hours}
-        # Of an outlet without a partition Airflow would make an event, too.
+        # Leave out outlets without a new hour: Airflow would make an event for them, too.
         self.outlets = [*outlets.values(), record]
 
     def _check_count(self, pipeline: Pipeline, matched: int) -> None:
-        """Airflow is asked for each asset by its name."""
+        """Raises ConfigError for too many tables: Airflow is asked for each asset by its name."""
         if matched > COMPLETE_TABLES_MAX:
             raise ConfigError(
                 f"completeness.include matches {matched:,} tables, and {COMPLETE_TABLES_MAX:,} may have hours",
@@ -87,7 +87,9 @@ class CompleteOperator(BaseOperator):
             )
 
     def _name_those_without(self, hours: Mapping[str, int]) -> None:
-        """A name may be misspelled; a table may have had no change yet, wait, or lack rows."""
+        """Log the tables without a further hour: a name may be misspelled, or the table has no
+        change yet, waits, or lacks rows.
+        """
         without = sorted(name for name, hour in hours.items() if not hour)
         if without:
             what = "no further hour of %s: the table, or its source, waits; or it lacks rows, or isn't in silver"
@@ -106,7 +108,7 @@ def _is_known(events: Any, name: str) -> bool:
 
 
 def assets_of(pipeline: Pipeline) -> list[Asset]:
-    """All that the pipeline file names; the task also adds to those that DAGs name, of completeness.include."""
+    """The assets that the pipeline file names. The task also adds to those of completeness.include that DAGs name."""
     part = pipeline.completeness
     complete = [complete_asset(pipeline, name) for name in (ALL_TABLES, *part.tables)]
     verified = [verified_asset(pipeline, name) for name in part.tables] if part.verified else []
@@ -114,14 +116,16 @@ def assets_of(pipeline: Pipeline) -> list[Asset]:
 
 
 def missing_hours(complete: int, added: int | None) -> range:
-    """The hours to add. complete, added: as hours_before counts them. An asset begins with the newest hour alone."""
+    """The hours to add. complete, added: numbers of hours, as hours_before counts them. A new asset begins with the
+    newest hour only.
+    """
     first = complete - 1 if added is None else added
     return range(max(first, complete - COMPLETE_HOURS_MAX, 0), complete)
 
 
 def _added(record: Iterable[AssetEventResult]) -> dict[str, int]:
-    """The hours of each asset by name, as hours_before counts them. record: the newest event first;
-    events made by a person say nothing.
+    """The newest hour of each asset by name, as hours_before counts hours. record: the newest event
+    first. Events made by a person don't count.
     """
     for event in record:
         try:

@@ -19,7 +19,7 @@ from tidegate.lake.storage.storage_options import delta_options, store_keys
 if TYPE_CHECKING:
     from tidegate.mysql.connecting.connection import ConnectionInfo
 
-PLACE: Final = "Airflow"  # where people act, in control/actions
+PLACE: Final = "Airflow"  # the place of an action in control/actions
 # Values that are settings, not secrets: masking "true" or a region would garble logs.
 _PLAIN_KEYS = ("region", "endpoint", "allow_http", "conditional", "url", "account_name", "bucket")
 

@@ -1,4 +1,4 @@
-"""Wake the DAG `progress` when a run of apply that goes on has published a cut.
+"""Wake the DAG `progress` when a running apply has published a cut.
 
 In:  the Delta log of control/cuts, and apply's lease, looked at once a minute.
 Out: an asset event with the cut.
@@ -31,7 +31,7 @@ class CutsTrigger(LakeTrigger):
         self.pipeline = pipeline
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.cuts_trigger.CutsTrigger",
             {
@@ -44,5 +44,5 @@ class CutsTrigger(LakeTrigger):
         )
 
     def follow(self, kept: Any) -> NewCuts:
-        """The cuts that it wasn't fired for."""
+        """Follows the cuts that it hasn't fired for."""
         return NewCuts(self.pipeline, kept, PROGRESS_LOOK_SECONDS)

@@ -26,7 +26,7 @@ def dag_arguments(pipeline: Pipeline, work: str, params: Mapping[str, Param], do
     """One run at a time, no run for the past, the retries of retries.py, and its manual."""
     return {
         "dag_id": f"{pipeline.pipeline}__{work}",
-        # A day long past, in whatever zone Airflow is set to.
+        # A day in the past, in any time zone of Airflow.
         "start_date": datetime(2026, 1, 1),  # noqa: DTZ001
         "catchup": False,
         # Events that arrive meanwhile wait as one, and start the next run when this one ends.

@@ -3,7 +3,7 @@
 In:  a pipeline file, the run's params: table, where, follow_keys, wait, dry_run; the user who
      started the run.
 Out: rows of control/actions under that user's name; the certificate, as the task's result. A run
-     without a user is refused: nobody would have ordered it.
+     without a user is refused, since nobody has ordered it.
 
 The condition names the person. It is masked in the task's log, and no line, error or result has a
 value of it. Airflow's own database keeps the params of a run (docs/runbooks/erase-a-person.md).

@@ -2,7 +2,7 @@
 
 In:  the Delta logs of control/cuts, control/table_states and control/followed (and control/verification), looked at
      every few seconds.
-Out: an asset event that names the hours; the run itself reads what is so then.
+Out: an asset event that names the hours. The run itself reads the lake again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HoursTrigger(LakeTrigger):
         self.verified = verified
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.hours_trigger.HoursTrigger",
             {
@@ -50,5 +50,5 @@ class HoursTrigger(LakeTrigger):
         )
 
     def follow(self, kept: Any) -> NewHours:
-        """The hours that it wasn't fired for."""
+        """Follows the hours that it hasn't fired for."""
         return NewHours(self.tables, include=self.include, verified=self.verified, kept=kept)

@@ -3,11 +3,11 @@
 In:  a table's log, looked at about twice a second; what was fired last, from Airflow's asset state.
 Out: one asset event per look that found something.
 
-After an event comes a pause of some seconds, for two reasons. Airflow takes events from memory to its database in
-between: only then is the fired one written to Airflow's asset state. A triggerer that dies before fires once more when
-it is back; otherwise a restart doesn't fire again. (One wake-up too many finds nothing to do; one too few would leave
-something waiting.) And a busy table, which grows every second, makes a dozen events a minute in Airflow's database
-instead of a hundred.
+After an event there is a pause of some seconds, for two reasons. In it Airflow moves the event from memory to its
+database. Only after that the trigger notes it in Airflow's asset state. So a triggerer that dies before fires once
+more, and one that dies later doesn't. (One wake-up too many finds nothing to do; one too few would leave something
+waiting.) And a busy table, which grows every second, makes a dozen events a minute in Airflow's database instead of a
+hundred.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SETTLE_LOOKS: Final = 10
 
 
 class FollowedTable(Protocol):
-    """A table from what was last fired on."""
+    """Follows a table from the last event on."""
 
     @property
     def kept(self) -> Any:
-        """The memory after the event is safe, as JSON."""
+        """What to store once the event is safe, as JSON."""
 
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks. Called before the first look, and after each error."""
@@ -55,11 +55,11 @@ class LakeTrigger(BaseEventTrigger):
         self.poll_seconds = poll_seconds
 
     def follow(self, kept: Any) -> FollowedTable:
-        """From what was kept; None at the very first."""
+        """The follower of the table. kept: what was stored; None the first time."""
         raise NotImplementedError
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look for ever; a lake that can't be read is looked at again, ever more slowly up to a minute."""
+        """Look for ever. If the lake can't be read, look again after a pause, which doubles up to a minute."""
         store = self.asset_state_store
         assert store is not None, "Airflow gives a watcher's trigger its asset's state"
         table: FollowedTable | None = None

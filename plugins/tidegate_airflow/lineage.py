@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def is_on() -> bool:
-    """Whether the provider is installed and told where to send events; not where its settings can't be read."""
+    """Whether the provider is installed and has a place to send events to; False if its settings can't be read."""
     if find_spec("airflow.providers.openlineage") is None:
         return False
     try:
@@ -43,7 +43,7 @@ def is_on() -> bool:
 
         return not is_disabled()
     except Exception as error:  # noqa: BLE001 - whatever it raises is none of the run's
-        # Not its words: they quote the transport, which may hold a key.
+        # Without the error's text: it quotes the transport, which may hold a key.
         log.warning("no lineage: OpenLineage's settings can't be read (%s)", type(error).__name__)
         return False
 
@@ -53,13 +53,15 @@ def cut_before(pipeline: Pipeline) -> int | None:
     from tidegate.lake.figures.status import cut_ts
 
     if is_on():
-        with suppress(TidegateError, OSError):  # the run itself says what ails the lake
+        with suppress(TidegateError, OSError):  # the run itself reports the lake's errors
             return cut_ts(pipelines.open_lake(pipeline, lake_connection))
     return None
 
 
 def made(make: Callable[[], Lineage]) -> Lineage | None:
-    """None for any error: the run has done its work, and its lineage is only told."""
+    """The lineage; None after any error: the run's work is done, and a missing lineage must not
+    fail it.
+    """
     try:
         return make()
     except Exception as error:  # noqa: BLE001 - of the provider's classes, too
@@ -127,7 +129,7 @@ def of_verify(pipeline: Pipeline, report: Report) -> Lineage:
     from tidegate.verify.report import Outcome
 
     places, verdicts, paths = LineageDatasets(pipeline), dict[str, list[Assertion]](), dict[str, str]()
-    # What differs is named first: of thousands only some are.
+    # Different tables come first: of thousands of tables only some are named.
     for result in sorted(report.tables, key=lambda result: result.outcome is Outcome.EQUAL):
         if not result.outcome.is_verdict:
             continue

@@ -3,8 +3,8 @@
 In:  a function that blocks, and its arguments.
 Out: the function's result, without blocking the triggerer.
 
-asyncio's own threads are a few more than the machine has cores, for everybody: a store that hangs holds one for as long
-as its answer may take, and the wake-ups of other pipelines, and of other people's triggers, would wait behind it.
+asyncio's own pool has only a few more threads than the machine has cores, and everybody uses it. A store that hangs
+holds a thread until its answer comes. Other pipelines' wake-ups, and other people's triggers, would wait behind it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Tell people of beginnings and ends by one of Airflow's notifiers.
+"""Send the beginnings and ends of alerts by one of Airflow's notifiers.
 
 In:  the asset events of the run (alerts_trigger.py); a notifier's class and arguments from the pipeline file.
 Out: one message for all of them. A run by hand sends a message to try the notifier.
 
-A failed notifier is tried again, for a week, at most a minute apart; so is one that doesn't end. Further events wait in
-Airflow for the next run, and come as one message. Windows, captures and other notifiers don't wait for it: each has a
+If a notifier fails, or doesn't end in time, it is tried again for a week, at least once a minute. Further events wait
+in Airflow for the next run, and come as one message. Apply, capture and other notifiers don't wait for it: each has a
 DAG of its own.
 """
 
@@ -24,7 +24,7 @@ from tidegate.limits import ALERT_NOTIFIER_SECONDS_MAX, MESSAGE_CHARACTERS_MAX
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-# In the task's own store, which a further try reads: the message is out.
+# Key in the task's own store: the message was sent. A later try reads it.
 _SENT: Final = "sent"
 
 
@@ -44,7 +44,7 @@ class NotifyOperator(BaseOperator):
         self.arguments = arguments
 
     def execute(self, context: Context) -> None:
-        """Raises NotTold for whatever the notifier raises, for one that takes too long, and where there is none."""
+        """Raises NotTold if the notifier raises anything, takes too long, or can't be imported."""
         store = context["task_state_store"]
         if store.get(_SENT):
             self.log.info("an earlier try has sent it")
@@ -56,7 +56,8 @@ class NotifyOperator(BaseOperator):
             notifier = getattr(import_module(module), name)(**self.arguments)
             if not isinstance(notifier, BaseNotifier):
                 raise TypeError(f"{self.notifier} is no notifier of Airflow's")  # noqa: TRY301 - told like the others
-            # Not by calling it: Airflow's own notifiers of old only log what fails there.
+            # By notify(), and not by calling the object: older notifiers of Airflow only log a
+            # failure there.
             seen: Any = {**context, "alert": alert}
             notifier._update_context(seen)  # noqa: SLF001 - as its __call__ does
             notifier.render_template_fields(seen)

@@ -1,10 +1,10 @@
-"""A person's settings for one run on Airflow's trigger form, and their use in that run.
+"""Settings for one run, which a person gives in Airflow's trigger form, and their use in that run.
 
 In:  a part of a pipeline file (types, bounds, descriptions, values), a run's params.
 Out: Airflow Params; and the part to use in that run, checked by its own model.
 
-The user of a trigger needn't be the writer of the pipeline file: a run takes just the settings of ON_THE_FORM. All
-others are the file's alone, also when a run is triggered over the API, where any JSON can be given.
+Whoever may trigger a run needn't be the writer of the pipeline file. So a run takes only the settings of ON_THE_FORM.
+All others come from the file alone, also if a run is triggered over the API, which takes any JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ON_THE_FORM: Final[Mapping[type[BaseModel], tuple[str, ...]]] = {
         "failover_wait_seconds",  # longer for a replica that is known to be slow
     ),
     Apply: (
-        "mode",  # a single window, by batch
+        "mode",  # batch: apply what is there, and end
         "parallel_tables",  # more, to catch up; one, when memory is short
         "writer",  # merge, when the positional writer is in doubt
     ),
@@ -65,9 +65,9 @@ def tables_param(description: str) -> Param:
 
 
 def with_params(part: Part, params: Mapping[str, Any], *, where: str, beside: Collection[str] = ()) -> Part:
-    """The part with a run's params in place of the file's values. beside: the DAG's params that are no settings.
+    """The part with a run's params in place of the file's values. beside: names of the DAG's other params.
 
-    Raises ConfigError, `where` being the DAG run, when a value is out of bounds, or isn't a run's to change.
+    Raises ConfigError if a value is out of bounds, or if a run may not change it. where: the DAG run.
     """
     form = ON_THE_FORM[type(part)]
     _refuse_others(part, {name: value for name, value in params.items() if name not in {*form, *beside}}, where)
@@ -76,7 +76,9 @@ def with_params(part: Part, params: Mapping[str, Any], *, where: str, beside: Co
 
 
 def _refuse_others(part: BaseModel, given: Mapping[str, Any], where: str) -> None:
-    """A value as the file has it is let pass: it changes nothing. No value is repeated: it may be a secret."""
+    """Refuse other settings. A value equal to the file's passes, since it changes nothing. The error has no value: it
+    may be a secret.
+    """
     values = part.model_dump(mode="json")
     changed = sorted(name for name, value in given.items() if name not in values or values[name] != value)
     if not changed:
@@ -109,5 +111,5 @@ def _form_field(name: str, field: Mapping[str, Any], definitions: Mapping[str, A
     return flat
 
 
-# JSON schema keys that both pydantic writes and Airflow's form understands.
+# Keys of JSON schema that pydantic writes and Airflow's form understands.
 _BOUNDS = ("enum", "minimum", "maximum", "exclusiveMinimum", "pattern", "minLength", "additionalProperties")

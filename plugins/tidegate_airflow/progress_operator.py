@@ -1,4 +1,4 @@
-"""Make an event of the silver asset while a run of apply goes on.
+"""Make an event of the silver asset while apply runs.
 
 In:  the lake; the asset's newest event.
 Out: the event, when the task succeeds; nothing is written anywhere.

@@ -29,7 +29,7 @@ class QuestionTrigger(LakeTrigger):
         super().__init__(lake, conn_id, options, poll_seconds=poll_seconds)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.question_trigger.QuestionTrigger",
             {
@@ -41,7 +41,7 @@ class QuestionTrigger(LakeTrigger):
         )
 
     def follow(self, kept: Any) -> NewQuestions:
-        """The questions that weren't asked yet."""
+        """Follows the questions that weren't asked yet."""
         return NewQuestions(kept or {})
 
 

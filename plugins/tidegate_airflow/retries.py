@@ -1,9 +1,9 @@
-"""When a failed task tries again.
+"""The rule for new tries of a failed task.
 
 In:  the exception a task failed with.
-Out: stop for a Terminal error (a retry gives the same answer), try again for a Transient one, with a growing
-     pause up to a minute and practically without end: a source that is down for a weekend heals by itself.
-     Anything else is a fault of ours or of the machine and is tried three times.
+Out: stop after a Terminal error, since a retry gives the same answer. Try again after a Transient one, with a growing
+     pause up to a minute, practically without end: a source may be down for a weekend. Any other error is a fault of
+     tidegate or of the machine, and is tried three times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Ended(Transient):
-    """A process was ended from outside and said nothing: tried again like a fault, since it may be its own memory."""
+    """A process was ended from outside, without a message. It counts as a fault: it may have used too much memory."""
 
 
 class TransientOnly(RetryPolicy):
@@ -42,7 +42,7 @@ class TransientOnly(RetryPolicy):
         return RetryDecision.fail(reason=f"{type(exception).__name__} on {try_number} tries")
 
 
-# default_args of every DAG. The delay is for what no policy sees: a task whose process was killed.
+# default_args of every DAG. retry_delay is for killed processes: no policy sees them.
 TASK_DEFAULTS: dict[str, Any] = {
     "owner": "tidegate",
     "retries": TASK_ATTEMPTS_MAX,

@@ -45,7 +45,7 @@ def silver_event(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: Fa
 
 
 def is_known(event: dict[str, Any], pipeline: Pipeline, context: Context) -> bool:
-    """Whether the newest event of the asset says the same; also False if Airflow doesn't say. The task needs the asset
+    """Whether the newest event of the asset says the same; False if Airflow doesn't answer. The task needs the asset
     among its inlets.
     """
     try:

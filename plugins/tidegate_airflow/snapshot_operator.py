@@ -4,8 +4,8 @@ In:  a pipeline file, the run's params: those of its part `snapshot`, and tables
 Out: rows in bronze/chunks, marks at the sources. The task ends well when every open table is read and marked, and
      fails with the library's own error (retries.py has the rule for new tries).
 
-Nothing is kept in Airflow: a try after a kill goes on where control/snapshots stands, and asks for no table twice:
-the request's id is the run's.
+Airflow keeps no state of it. After a kill the next try goes on from control/snapshots. It requests no table twice,
+because the request has the run's id.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SnapshotOperator(BaseOperator):
             lambda source: pipelines.replica_info(pipeline, source, source_connection),
         )
         asked = uuid.uuid5(uuid.NAMESPACE_URL, f"{self.dag_id}/{context['run_id']}").hex
-        # What started by itself asks for no more than is due: of the others a person has said something.
+        # A run that started by itself requests only due tables. About the others a person has decided.
         by_itself = bool(context.get("triggering_asset_events"))
         new = work.ask() if by_itself else work.request(context["params"].get("tables") or (), snapshot=asked)
         self.log.info("%d tables are requested; open snapshots continue", len(new))
@@ -75,10 +75,10 @@ class SnapshotOperator(BaseOperator):
             raise SnapshotIncomplete(
                 f"not read: {unread}", where=pipeline.pipeline, remedy="end what the line says, then trigger it again"
             )
-        if by_itself and work.unasked:  # nobody else asks for the quiet tables that a changed pipeline file keeps
+        if by_itself and work.unasked:  # only this finds quiet tables that a changed pipeline file keeps
             raise work.unasked[0]
 
     def on_kill(self) -> None:
         """Called from SIGTERM's handler: the reader ends after its wave."""
-        # Not here: this thread may be inside the very lock that set() takes.
+        # Not in this thread: it may hold the lock that set() takes.
         threading.Thread(target=self._stop.set).start()

@@ -14,7 +14,7 @@ from tidegate_airflow.lake_trigger import LakeTrigger
 
 
 class SnapshotTrigger(LakeTrigger):
-    """Fires when tables of the pipeline need a reader, each of them once, and again when nothing comes of it.
+    """Fires when tables of the pipeline need a reader: once for each table, and again if no reader comes.
 
     pipeline: the pipeline file as plain values; it has no secrets.
     """
@@ -28,12 +28,12 @@ class SnapshotTrigger(LakeTrigger):
         super().__init__(lake.path, lake.conn_id, lake.storage_options, poll_seconds=poll_seconds)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.snapshot_trigger.SnapshotTrigger",
             {"pipeline": self.pipeline, "poll_seconds": self.poll_seconds},
         )
 
     def follow(self, kept: Any) -> WaitingTables:
-        """The tables that need a reader."""
+        """Follows the tables that need a reader."""
         return WaitingTables(self._file, kept)

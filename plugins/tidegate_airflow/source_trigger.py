@@ -1,10 +1,10 @@
 """Wake a capture run that waits, because its source has written something.
 
 In:  the source's binlog position when capture had read everything, and how long to wait at most.
-Out: one event: advanced, waited (to keep heartbeats going), or lost (the source can't be asked: the woken capture run
-     says why, in one place and with its own retries).
+Out: one event: advanced; waited (the time is up, and heartbeats must go on); or lost (the source doesn't answer: the
+     woken capture run then reports why, with its own retries).
 
-One connection is kept and asked about once a second; the question is answered from the server's memory.
+It keeps one connection, and asks about once a second. The server answers from memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOST = "lost"
 
 
 class SourceAdvancedTrigger(BaseTrigger):
-    """Fires once: when the source's position isn't `position` any more, or at `until` (Unix time).
+    """Fires once: when the source's position differs from `position`, or at `until` (Unix time).
 
     position: `file:offset` as Position prints it.
     """
@@ -39,7 +39,7 @@ class SourceAdvancedTrigger(BaseTrigger):
         self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, from which the triggerer makes it again."""
+        """Class and arguments: the triggerer makes the trigger again from these."""
         return (
             "tidegate_airflow.source_trigger.SourceAdvancedTrigger",
             {

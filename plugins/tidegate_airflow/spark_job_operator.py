@@ -1,4 +1,4 @@
-"""Submit a job of spark_jobs/, and say in Airflow's words how it ended.
+"""Submit a job of spark_jobs/, and map its end to success, fail or retry.
 
 In:  a pipeline file, the run's params, the Spark connection.
 Out: the job's writes; success, or the job's own one-line error as Terminal (fail) or Transient (retry).
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
     from tidegate.config import Pipeline
 
-# How the job prints the error it ends with.
+# The job's line with its final error.
 _ERROR_LINE = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
-# ... and what it warns of on its way.
+# The job's lines with warnings.
 _WARNING_LINE = re.compile(r"^tidegate: warning: (?P<line>.+)$")
 
 
-# Said by Java and Spark at each start.
+# Java and Spark print these at each start.
 _JVM_STARTS = re.compile(r"\s*(WARNING: Using incubator modules: |Setting Spark log level to )")
 _SETTINGS = re.compile(r"--conf .*(?= --name )")
 
@@ -67,11 +67,11 @@ class JobFailed(Terminal):
 
 
 class JobInterrupted(LakeUnavailable):
-    """The Spark job ended with an error that may be gone the next time."""
+    """The Spark job ended with an error that may pass by itself."""
 
 
 class JobLost(Ended):
-    """The Spark job is gone, and left no line."""
+    """The Spark job ended without a line of its own."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
@@ -81,7 +81,7 @@ class SparkJobOperator(SparkSubmitOperator):
     """
 
     job: ClassVar[str]
-    template_fields = ()  # nothing here is a template, and rendered fields are kept in Airflow's database
+    template_fields = ()  # no templates: Airflow's database would keep rendered fields
 
     def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -127,10 +127,11 @@ class SparkJobOperator(SparkSubmitOperator):
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _relay_warnings(self) -> None:
-        """The job's warnings are warnings of the task: the provider logs all that a job prints as information.
+        """Log the job's warnings as warnings of the task. The provider logs everything that a job prints as
+        information.
 
-        The log has the command without its settings, some 40; at level debug it is whole. Lines of each start of Java
-        say nothing to anybody.
+        The log has the command without its 40 or so settings; at level debug it has the whole command. Lines that Java
+        prints at each start are left out.
         """
         hook = self._hook
         assert hook is not None, "made by _prepare"
@@ -158,7 +159,7 @@ class SparkJobOperator(SparkSubmitOperator):
         hook._mask_cmd = shortened  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
     def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
-        """The job's exit code and error line as one of our exceptions; without a line it was ended from outside."""
+        """The exception for the job's exit code and error line. Without a line the job was ended from outside."""
         process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
         kind = _KINDS.get(process.returncode if process else None)
         last = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001
@@ -179,7 +180,7 @@ class SparkJobOperator(SparkSubmitOperator):
         )
 
 
-# What isn't here was ended from outside (out of memory, a lost machine).
+# A job with another code was ended from outside (out of memory, a lost machine).
 _KINDS: dict[int | None, type[TidegateError]] = {
     EXIT_ERROR: JobFailed,
     EXIT_USAGE: JobFailed,
@@ -202,7 +203,9 @@ def _spark_of_this_environment() -> dict[str, str]:
 
 
 def _use_local_unless_configured(hook: SparkSubmitHook, log: Any) -> None:
-    """A fresh Airflow's spark_default says yarn; without a Hadoop configuration that can't work, this machine can."""
+    """spark_default of a fresh Airflow says yarn. Without a Hadoop configuration that can't work, so the job runs on
+    this machine.
+    """
     hadoop = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     connection = hook._connection  # noqa: SLF001
     if connection["master"] == "yarn" and not hadoop:

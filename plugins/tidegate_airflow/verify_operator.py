@@ -89,6 +89,6 @@ class VerifyOperator(BaseOperator):
         return self._lineage
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Lineage | None:
-        """A difference ends the task: its verdicts count all the more."""
+        """A difference fails the task, and its verdicts are reported as well."""
         del task_instance
         return self._lineage

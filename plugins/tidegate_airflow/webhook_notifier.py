@@ -3,7 +3,7 @@
 In:  an HTTP connection's id: schema, host, port and path, and a token as its password.
 Out: one POST of {"pipeline", "subject", "text", "severity", "changes"}, or of the template `body`.
 
-The providers for Slack, mail, PagerDuty, Teams and others have notifiers of their own; this one needs none of them.
+Slack, mail, PagerDuty, Teams and others have providers with notifiers of their own. This one needs no provider.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ _CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: urllib would ask the new address by GET, without the message and with the token."""
+    """Makes a redirect an error: urllib would send a GET to the new address, without the message,
+    but with the token.
+    """
 
     def redirect_request(self, *answer: Any) -> None:
-        """Nothing to ask instead."""
+        """No new request."""
         del answer
 
 
@@ -63,7 +65,7 @@ class WebhookNotifier(BaseNotifier):
 
 
 def address(connection: Connection) -> str:
-    """Airflow's ways to write one: a whole URL as the host, or its parts."""
+    """The address of a connection. Airflow allows a whole URL as the host, or its parts."""
     host = (connection.host or "").strip()
     if "://" not in host:
         scheme = connection.conn_type if connection.conn_type in _SCHEMES else "https"
@@ -98,7 +100,7 @@ def headers(connection: Connection) -> dict[str, str]:
         made["Authorization"] = f"Bearer {connection.password.strip()}"  # pasted with its line's end
     made |= {str(name): str(value).strip() for name, value in connection.extra_dejson.get("headers", {}).items()}
     for name, value in made.items():
-        # The standard library's own errors of these quote the value, as no mask of a log knows it.
+        # Checked here: the standard library's own errors quote the value, and no log mask knows it.
         if not value.isprintable() or not _is_latin(value):
             raise ConfigError(
                 f"the header {name} has a character that HTTP doesn't allow",

@@ -57,7 +57,7 @@ def accept(
         log_folder = settled_folder(loaded, name, folder, lambda logged: is_landed(logged, bronze.segment(logged.seq)))
         value_log = ValueLog(log_folder)
         ending.callback(value_log.close)
-        Owing(lake, name).check_none_elsewhere(value_log)  # a gap would get the numbers that its segments have
+        Owing(lake, name).check_none_elsewhere(value_log)  # a gap would get the numbers of its segments
         recovered = recover(bronze, value_log, server.nothing)
         captured = Captured(bronze, value_log, recovered.tail)
         gap = find_gap(server, captured, recovered.checkpoint) if recovered.checkpoint.seq else None

@@ -1,7 +1,7 @@
-"""Whether this computer's Airflow runs as many tasks at one time as pipelines need, for `tidegate check`.
+"""Check, for `tidegate check`, that this computer's Airflow may run as many tasks at a time as the pipelines need.
 
 In:  Airflow's core.parallelism, from the environment or airflow.cfg; how many sources all pipelines have.
-Out: a Line, where it is too small. Airflow isn't imported: that takes seconds, and it may be another environment's.
+Out: a Line, if it is too small. Airflow isn't imported: that takes seconds, and Airflow may be in another environment.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tidegate.mysql.checking.examination import Line
 
-# Apply, maintain, snapshot, verify, and two for what a person starts.
+# Apply, maintain, snapshot, verify, and two tasks that a person starts.
 TASKS_BESIDE: Final = 6
 _HOME: Final = "AIRFLOW_HOME"
 _SETTING: Final = "AIRFLOW__CORE__PARALLELISM"
 
 
 def parallelism(environment: Mapping[str, str]) -> int | None:
-    """None where nobody says it."""
+    """core.parallelism; None if neither sets it."""
     setting = environment.get(_SETTING)
     if setting is None:
         home = Path(environment.get(_HOME, "~/airflow")).expanduser()
@@ -36,7 +36,9 @@ def parallelism(environment: Mapping[str, str]) -> int | None:
 
 
 def airflow_lines(sources: int, environment: Mapping[str, str] = os.environ) -> list[Line]:
-    """sources: of all pipelines: each has a task that gives its slot back seldom or never."""
+    """sources: number of sources of all pipelines. Each has a task that seldom or never gives its
+    slot back.
+    """
     from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     has, needs = parallelism(environment), sources + TASKS_BESIDE

@@ -49,7 +49,7 @@ def capture(
 
     from tidegate.capture.progress import CaptureProgress
     from tidegate.capture.status_file import (
-        lasts_text,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
+        lasts_text,  # numba, pyarrow: a second; a typo is reported before that
     )
 
     stop = threading.Event()
@@ -65,7 +65,7 @@ def capture(
                 err=True,
             )
 
-    gc.freeze()  # modules stay: no collection needs to look at them
+    gc.freeze()  # modules stay, so no collection needs to visit them
     idle_end = None if idle is None else loaded.capture.idle_end(idle)
     result = run.run(run_for or loaded.capture.run_for_seconds, idle_end, stop, tell)
     if are_json():

@@ -1,4 +1,5 @@
-"""`tidegate check PIPELINE`: can it run, and which tables will wait; before the first capture, or any time after.
+"""`tidegate check PIPELINE`: can the pipeline run, and which tables will wait? It works before the first capture and
+later.
 
 In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise.
 Out: a line per finding on stdout, then what is to be pasted at a server; or JSON; exit code 1 when something is refused
@@ -45,7 +46,7 @@ def check(
 
     loaded, lake = open_lake(pipeline)
     elsewhere: dict[str, Callable[[], Iterable[Any]]] = {}
-    for name, source in loaded.sources.items():  # a missing connection is a mistake of the call, not a finding
+    for name, source in loaded.sources.items():  # a missing connection is an error of the call, not a finding
         match source:
             case MysqlSource():
                 pipelines.source_info(loaded, name, from_environment)
@@ -79,8 +80,8 @@ def check(
 
 
 def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
-    """The remedies for silent Pumps; nothing where the lake can't be read, since that is said
-    already.
+    """The remedies for silent Pumps; none if the lake can't be read, since another line reports
+    that.
     """
     from tidegate.capture.unheard import unheard
     from tidegate.lake.figures.status import sources
@@ -96,21 +97,21 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
 
 
 def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any]:
-    """Sources that this machine has captured, and an empty lake has nothing of."""
+    """Sources that this machine has captured, while the empty lake has no data of them."""
     from tidegate.capture.standing import lost_words
     from tidegate.lake.figures.status import source_status
     from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     lines = list[Line]()
     for name in pipeline.sources:
-        with suppress(TidegateError):  # of the lake, and said already
+        with suppress(TidegateError):  # the lake's: reported already
             if source_status(lake, name) is None and (words := lost_words(pipeline, name, state_dir)):
                 lines.append(Line(name, SourceVerdict.REFUSED, words))
     return lines
 
 
 def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
-    """The room on this machine's disks: capture's, the lake's, Spark's. The bounds are those of the alert disk_low."""
+    """The free room on this machine's disks: capture's, the lake's, Spark's. The bounds are those of the alert disk_low."""
     from tidegate.limits import DISK_LOW_BYTES
     from tidegate.metrics.disks import disks
     from tidegate.metrics.rules import bound
@@ -131,7 +132,9 @@ def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
 
 
 def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
-    """Servers without the binlog file of capture's place. Nothing of a lake or a server without an answer."""
+    """Servers that have purged the binlog file of capture's position. A lake or server that doesn't answer gives no
+    line.
+    """
     from tidegate.capture.standing import source_standing
     from tidegate.lake.figures.status import source_status
     from tidegate.mysql.checking.examination import Line, SourceVerdict
@@ -153,7 +156,9 @@ def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
 
 
 def _renamed_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
-    """Tables whose columns the pipeline file calls otherwise than silver. Nothing of a lake without an answer."""
+    """Tables whose columns have other names in the pipeline file than in silver. A lake that doesn't answer gives no
+    line.
+    """
     from tidegate.lake.silver.changed_names import changed_names
     from tidegate.mysql.checking.examination import Line, SourceVerdict
 

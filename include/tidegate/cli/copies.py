@@ -1,4 +1,4 @@
-"""`tidegate lake backup|restore|move`: a lake's copy while everything runs, a copy made the lake, a lake elsewhere.
+"""`tidegate lake backup|restore|move`: copy a lake while everything runs, put a copy in a lake's place, move a lake.
 
 In:  a pipeline; its lake, and another folder or URL, with keys in the lake's connection or in
      --conn-id's.
@@ -154,14 +154,16 @@ class _Leases(NamedTuple):
     held: Sequence[Lease]
 
     def check(self) -> None:
-        """Raises Overtaken when one is lost."""
+        """Raises Overtaken if a lease is lost."""
         for lease in self.held:
             lease.check()
 
 
 @contextmanager
 def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[_Leases]:
-    """Nobody else works on the lake. Raises LeaseHeld, which names who does."""
+    """Hold all leases of the lake, so that nobody else works on it. Raises LeaseHeld, which names
+    the holder.
+    """
     from tidegate.lake.jobs.leases import take_lease
 
     with ExitStack() as held:
@@ -174,7 +176,7 @@ def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[_Leases]:
 
 
 def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str | None) -> LakeFiles:
-    """Another folder; a relative one from where the command was started."""
+    """The other folder. A relative path begins at the current folder."""
     from tidegate.lake.files import LakeFiles
     from tidegate.lake.storage.storage_options import delta_options, lake_root, store_keys, store_of
 
@@ -215,7 +217,9 @@ def _next_of(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str:
 
 
 def _gap(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str | None:
-    """Why a server can't continue what bronze has; None: it can. As capture sees it where there is no value log."""
+    """Why a server can't continue after bronze's end; None if it can. Capture without a value log decides in the same
+    way.
+    """
     from tidegate.capture.captured import Captured
     from tidegate.capture.recovery import recover
     from tidegate.capture.value_log.log import ValueLog

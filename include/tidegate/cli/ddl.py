@@ -1,4 +1,4 @@
-"""`tidegate ddl FILE.sql...`: what tables a DDL script makes, by our own reader.
+"""`tidegate ddl FILE.sql...`: the tables that a DDL script makes, by tidegate's own parser.
 
 In:  DDL scripts; the server they are meant for.
 Out: JSON on stdout: {"tables": {...}, "unparsed": [...]}, or with --trace one line per statement; exit code 1 when a
@@ -70,7 +70,7 @@ def _text(file: Path) -> str:
 
 
 def _traced(step: ScriptStep, server: ServerVersion) -> dict[str, Any]:
-    """A line of --trace: tables whose columns differ from before, and those that are gone."""
+    """A line of --trace: tables whose columns changed, and dropped tables."""
     from tidegate.ddl_script.shown_columns import shown_columns
     from tidegate.schema.model.columns import VersionStatus
 

@@ -103,7 +103,7 @@ def _check_names(names: frozenset[str]) -> None:
 
 
 def _check_files(files: list[Path]) -> None:
-    """A name mistyped is said at once, not after the kernels are loaded."""
+    """Report a mistyped name at once, before the kernels are loaded."""
     for file in files:
         if not file.is_file():
             raise UsageError("there is no such file", where=str(file), remedy="check its name")

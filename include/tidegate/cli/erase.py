@@ -1,4 +1,4 @@
-"""`tidegate erase PIPELINE --table DB.T --where CONDITION`: a person's rows leave the whole lake at once.
+"""`tidegate erase PIPELINE --table DB.T --where CONDITION`: remove a person's rows from the whole lake at once.
 
 In:  a pipeline file; the source's connection in AIRFLOW_CONN_<ID>, the lake's keys likewise. The source has no such
      row any more, and apply has come past that.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidegate.mysql.connecting.connection import ConnectionInfo
     from tidegate.mysql.sql_text.catalog import Name
 
-_PLAIN: Final = re.compile(r"[\w-]+")  # means itself in a pattern
+_PLAIN: Final = re.compile(r"[\w-]+")  # stands for itself in a pattern
 _EXPORTED: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _COMMA: Final = re.compile(r",(?![^{]*\})")  # not the comma of a quantifier, {1,2}
 
@@ -87,7 +87,7 @@ def connection() -> None:
 
 
 def _new_file(pipeline: str, conn_id: str) -> Path:
-    """The file to be written. Raises UsageError where it is there, ConfigError for a name that can't be."""
+    """The file to write. Raises UsageError if it exists, ConfigError for an impossible name."""
     file = pipelines.folder() / f"{pipeline}.yaml"
     config.parse(_pipeline_text(pipeline, "lakes/x", conn_id, config.Flavour.MARIADB, ["a.*"]), where=str(file))
     if file.exists():
@@ -109,9 +109,9 @@ def _new_file(pipeline: str, conn_id: str) -> Path:
 
 
 def _ask_connection() -> str:
-    """A connection that let us in, as Airflow's JSON.
+    """A connection with which the login worked, as Airflow's JSON.
 
-    Raises SourceUnavailable and SourceRefused. The questions go to stderr: stdout may be a variable of the shell.
+    Raises SourceUnavailable and SourceRefused. The questions go to stderr: a shell may read stdout into a variable.
     """
     from tidegate.mysql.connecting.connection import ConnectionInfo, connect
 
@@ -135,14 +135,16 @@ def _ask_connection() -> str:
 
 
 def _keep(conn_id: str, text: str) -> Path | None:
-    """The file with the connection, if the person wants one: then nobody types the password again. text: its JSON."""
+    """The file with the connection, if the person wants one, so that nobody types the password again. text: the
+    connection as JSON.
+    """
     folder = state_folder() / "connections"
     file = folder / f"{conn_id}.json"
     asks = f"\nKeep the connection, with its password, in {file}? You alone can read it"
     try:
         if not typer.confirm(asks, default=True):
             return None
-    except typer.Abort:  # no more answers: the pipeline file is there, and nobody asked for this one
+    except typer.Abort:  # no answer: the pipeline file is written, and this one is optional
         return None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = folder / f".{conn_id}.{os.getpid()}"
@@ -153,7 +155,7 @@ def _keep(conn_id: str, text: str) -> Path | None:
 
 
 def _port(text: str) -> int:
-    """Raises BadParameter, after which it is asked for again."""
+    """Raises BadParameter; then typer asks again."""
     if not text.isdecimal() or not 0 < int(text) < 1 << 16:
         raise typer.BadParameter("a port is a number from 1 to 65535")
     return int(text)
@@ -161,7 +163,7 @@ def _port(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The facts of a server. account: ours, as in a GRANT. tables: the ones shown to us."""
+    """The facts of a server. account: of this login, as in a GRANT. tables: those that it may see."""
 
     flavour: config.Flavour
     account: str
@@ -232,12 +234,12 @@ def _ask_tables(server: _Server) -> list[str]:
 
 
 def _escaped(name: str) -> str:
-    """A pattern of this name alone, without a comma: these stand between patterns."""
+    """A pattern for this name only, without a comma, since commas separate patterns."""
     return re.escape(name).replace(",", r"\x2c")
 
 
 def _pipeline_text(pipeline: str, lake: str, conn_id: str, flavour: config.Flavour, patterns: list[str]) -> str:
-    """A JSON string is a YAML string too, so that no name needs rules of its own."""
+    """The text of the file. Names are written as JSON strings, which are YAML strings, too."""
     include = ", ".join(map(_yaml, patterns))
     return (
         f"pipeline: {_yaml(pipeline)}\n"
@@ -266,5 +268,5 @@ def _next_steps(pipeline: str, conn_id: str, kept: Path | None, *, asked: bool) 
 
 
 def _as_called() -> str:
-    """The name of this program, to be pasted."""
+    """The name of this program as it was called, to paste."""
     return "tidegate" if shutil.which("tidegate") else sys.argv[0]

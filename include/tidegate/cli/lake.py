@@ -24,7 +24,9 @@ def open_lake(pipeline: str) -> tuple[config.Pipeline, LakeFiles]:
 
 
 def open_desk(pipeline: str) -> Desk:
-    """Where this process's user acts on the pipeline. Raises UsageError and ConfigError."""
+    """The desk at which this process's user acts on the pipeline. Raises UsageError and
+    ConfigError.
+    """
     loaded, lake = open_lake(pipeline)
     from tidegate.actions.desk import Desk
     from tidegate.lake.people.audit import Author
@@ -33,7 +35,7 @@ def open_desk(pipeline: str) -> Desk:
 
 
 def source_named(pipeline: config.Pipeline, source: str | None) -> str:
-    """The source that an option names; without one the only one there is. Raises UsageError."""
+    """The source that an option names; without the option the only source. Raises UsageError."""
     known = ", ".join(pipeline.sources)
     if source is None and len(pipeline.sources) > 1:
         raise UsageError(

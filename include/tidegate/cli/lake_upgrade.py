@@ -1,4 +1,4 @@
-"""`tidegate lake check PIPELINE`: silver held against what was published of it.
+"""`tidegate lake check PIPELINE`: compare silver with its published versions.
 
 `tidegate lake upgrade PIPELINE`: give a lake of an older release this one's format; apply does it by itself, too.
 
@@ -27,7 +27,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help=_HELP)
 
 @app.callback(help=_HELP)
 def _group() -> None:
-    """With one command alone the group's name would be the command."""
+    """Keeps the group: with a single command typer would drop the group's name."""
 
 
 app.command("backup")(copies.backup)

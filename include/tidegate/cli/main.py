@@ -4,7 +4,7 @@ In:  argv.
 Out: 0 done; 1 found something (a difference, a held table, a fault), or an error for a person; 2 called or configured
      wrongly; 75 a cause that may be gone the next time; 130 Ctrl-C.
 
-A command's module is imported when that command runs: `tidegate --help` must not wait for pyarrow and numba.
+A command's module is imported only when the command runs: `tidegate --help` must not wait for pyarrow and numba.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),
 }
 
-# People wait for these and run them again and again.
+# People run these often, and wait for them.
 _LOOKS: Final = frozenset({"status", "check", "init", "release", "prewrites"})
 
 
@@ -143,7 +143,7 @@ def _root(
 
 
 class _NoPandas:
-    """pyarrow imports an installed pandas for its first array: half a second of CPU, for nothing."""
+    """Hides pandas: pyarrow would import it for its first array, which takes half a second of CPU for nothing."""
 
     @staticmethod
     def find_spec(name: str, _path: Any = None, _target: Any = None) -> None:
@@ -158,7 +158,7 @@ def run(arguments: list[str] | None = None) -> None:
     """Entry of the console script, without arguments; exits."""
     _share_compiled_kernels()
     log_form = os.environ.get(LOG_ENV)
-    if arguments is None and sys.argv[1:2] and sys.argv[1] in _LOOKS:  # in a process of their own
+    if arguments is None and sys.argv[1:2] and sys.argv[1] in _LOOKS:  # only if this process is the command
         sys.meta_path.insert(0, _NoPandas)
     try:
         if log_form:
@@ -166,12 +166,12 @@ def run(arguments: list[str] | None = None) -> None:
         code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    except typer.Abort as error:  # Ctrl-C at a question, or nobody to answer it
+    except typer.Abort as error:  # Ctrl-C at a question, or no terminal to answer it
         print(file=sys.stderr)
         if isinstance(error.__context__, EOFError):
             sys.exit(_told(UsageError("nobody answers its question", where="command line", remedy=_ANSWER)))
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_ERROR)
     except Exception as error:  # noqa: BLE001 - the last one who can say it in one line
@@ -205,7 +205,7 @@ def _told(error: Exception) -> int:
 
 
 def _told_usage(error: Any) -> int:
-    """The parser's own errors: wrong options and arguments, or none at all (it shows the help then)."""
+    """Print an error of the parser: wrong options or arguments. Without any argument it shows the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
     else:
@@ -217,7 +217,7 @@ def _told_usage(error: Any) -> int:
 
 
 def _verbs(message: str, context: Any) -> str:
-    """The words for the place of an unknown one: a pipeline alone doesn't say what to do with its snapshots."""
+    """The subcommands that may stand here, for an unknown word: `tidegate snapshot shop` lacks one."""
     verbs = list(getattr(context.command, "commands", ())) if context is not None else []
     if not verbs or not message.startswith("No such command"):
         return ""
@@ -225,7 +225,7 @@ def _verbs(message: str, context: Any) -> str:
 
 
 def _named(error: Exception) -> TidegateError | None:
-    """Errors of the libraries below us that no call has named; by module, since importing them would take seconds."""
+    """Our error for an error of a library. Its class is known by its module's name: an import would take seconds."""
     text = " ".join(str(error).split())[:MESSAGE_CHARACTERS_MAX] or type(error).__name__
     modules = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
     if "pymysql" in modules:
@@ -238,7 +238,7 @@ def _named(error: Exception) -> TidegateError | None:
 
 
 def _share_compiled_kernels() -> None:
-    """Kernels that `make` compiled are used by each command, not compiled again beside the sources."""
+    """Let each command use the kernels that `make` compiled, instead of compiling them again beside the sources."""
     root = home()
     if os.access(root, os.W_OK):
         os.environ.setdefault("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba"))

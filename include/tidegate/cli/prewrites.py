@@ -1,9 +1,9 @@
 """`tidegate prewrites PIPELINE [--commit ID | --rollback ID]`: prepared transactions without an answer; for a TiDB
-those beyond its own knowledge.
+those that it can't decide any more.
 
 In:  a pipeline file; with an ID as it is listed, a person's word on an orphan that is parked.
-Out: open and parked transactions, one line each; or a row of control/prewrites with the decision and the person's
-     name. The tables that wait for it go on with the next window.
+Out: open and parked transactions, one line each; or a row of control/prewrites with the decision and the person's name.
+     The waiting tables go on with the next window.
 """
 
 from __future__ import annotations

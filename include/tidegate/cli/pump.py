@@ -1,7 +1,7 @@
 """`tidegate pump PIPELINE [SOURCE]`: a Pump that TiDB writes its binlog to, until it is told to stop; or --ask of one.
 
 In:  a pipeline file; the connection of TiDB's SQL port in AIRFLOW_CONN_<ID>, the lake's keys likewise.
-Out: bronze, continued. A passing trouble (a full disk, a lake that is down) ends nothing: TiDB gets an error
+Out: bronze, continued. A passing trouble (a full disk, a lake that is down) doesn't end it: TiDB gets an error
      meanwhile.
 """
 

@@ -65,7 +65,7 @@ def _told(cut: PinnedCut) -> str:
 
 
 def _shell(cut: PinnedCut, *, as_json: bool) -> bool:
-    """Statements, each up to its semicolon, until the end of input; whether the last one was refused."""
+    """Run statements, each up to its semicolon, until the end of input. Returns whether the last one was refused."""
     import readline  # noqa: F401 - input() edits its line by it
 
     text, refused = "", False
@@ -88,8 +88,8 @@ def _shell(cut: PinnedCut, *, as_json: bool) -> bool:
 
 
 def _answer(cut: PinnedCut, sql: str, *, as_json: bool) -> None:
-    """Print what the last statement gives. DuckDB reads rows while they are printed: its errors may
-    come late.
+    """Print the rows of the last statement. DuckDB reads rows while they are printed, so its errors
+    may come late.
     """
     import duckdb
 
@@ -114,5 +114,5 @@ def _lines(relation: Any) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """A value without a form in JSON, in the form of `tidegate decode`: bytes in base64, the rest as its text."""
+    """A value that JSON can't write, in the form of `tidegate decode`: bytes in base64, others as text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -1,10 +1,10 @@
 """`tidegate release PIPELINE TABLE`: let a held table go on, once its cause is mended.
 
 In:  a pipeline file, a logical table (database.table) that control/table_states names as held.
-Out: a `released` event; the next window takes the table's changes up again where they stopped, from bronze.
+Out: a `released` event. The next window continues the table from bronze, where it stopped.
 
-For a table that waits because the pipeline file asks about its DDL (`ddl: {...: ask}`) it approves the statement. A
-table in need of a snapshot can't be released: bronze lacks its rows, and it would be half filled.
+If the table waits for the approval of a DDL (`ddl: {...: ask}`), a release approves the statement. A table that needs a
+snapshot can't be released: bronze lacks its rows, so silver would be half filled.
 """
 
 from __future__ import annotations

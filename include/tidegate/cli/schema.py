@@ -1,4 +1,5 @@
-"""`tidegate schema log`, `refresh` and `judge`: a table's versions, a new one, and what a person says of a statement.
+"""`tidegate schema log`, `refresh` and `judge`: list a table's versions, ask the server for a new one, judge a
+statement.
 
 In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a held table; for judge a place in
      a source's log with held tables.

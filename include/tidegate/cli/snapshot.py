@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read existing rows, without locks.")
 
-# Of apply's what becomes of zero dates is as apply has it.
+# The sections that a reader needs. Of `apply` it needs zero_dates: a snapshot must treat zero dates
+# as apply does.
 _PARTS_READ: Final = ("snapshot", "apply")
-# Lines of a screen that aren't tables: head, sum, what more there is, what is waited for.
+# Lines of a screen that aren't tables: head, sum, the count of hidden tables, the waits.
 _SCREEN_OTHERS: Final = 9
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file", metavar="PIPELINE")]
@@ -54,7 +55,7 @@ Tables = Annotated[
 def start(pipeline: PipelineName, table: Tables = None) -> None:
     """Request snapshots of tables (default: all that wait for one), and read them to their end marks."""
     desk = open_desk(pipeline)
-    from tidegate.actions import snapshot_words  # numba, pyarrow: a second, not waited for to hear of a typo
+    from tidegate.actions import snapshot_words  # numba, pyarrow: a second; a typo is reported before that
 
     work = snapshot_words.work_of(desk, _tell)
     _tell(snapshot_words.start(desk, work, table or ()))
@@ -90,7 +91,7 @@ def run(
                 _tell_left(loaded, [progress for progress in work.read() if not is_read(progress)])
                 said = ""
         except Transient as error:
-            # `start` in another terminal: what it leaves is read afterwards. Or source or lake are down for a while.
+            # Another `start` runs: its remaining tables are read afterwards. Or source or lake are down for a while.
             held = isinstance(error, LeaseHeld)
             wait = wait if held else SNAPSHOT_FOLLOW_AGAIN_SECONDS
             goes_on = "this one waits" if held else f"tried again every {wait:g} s until it passes"
@@ -197,7 +198,9 @@ def _end_on_signals(work: SnapshotWork) -> None:
 
 
 def _read(loaded: Pipeline, work: SnapshotWork, *, beside_another: bool = False) -> None:
-    """beside_another: a running reader takes the requests, and this process waits for it."""
+    """Read the requested tables. beside_another: if a reader runs already, it takes the requests,
+    and this process waits for it.
+    """
     from tidegate.snapshot.work import is_read
 
     _end_on_signals(work)
@@ -217,7 +220,9 @@ def _read(loaded: Pipeline, work: SnapshotWork, *, beside_another: bool = False)
 
 
 def _all_read(work: SnapshotWork) -> list[TableProgress]:
-    """Read by this process, or by whoever holds the lease; how far what was open is."""
+    """Wait until all open snapshots are read, by this process or by the holder of the lease.
+    Returns their progress.
+    """
     own, held = {(progress.snapshot, progress.source, progress.name) for progress in work.open()}, False
     while True:
         try:
@@ -251,7 +256,7 @@ def _say(pipeline: str, word: str, names: Collection[str]) -> None:
 
 
 def _tables_that_fit() -> int:
-    """A display that refreshes can't be scrolled."""
+    """The number of tables that fit on the screen, as a display that refreshes can't be scrolled."""
     return max(1, shutil.get_terminal_size().lines - _SCREEN_OTHERS)
 
 

@@ -1,4 +1,4 @@
-"""How far snapshots are, as a person reads it.
+"""The progress of snapshots, as lines for people.
 
 In:  TableProgress of each table; why a source isn't read now, or a table's waves aren't taken; how far capture and
      apply are.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _HEAD: Final = ("source", "table", "state", "rows", "about", "rows/s", "left", "waves", "waiting for apply")
 _NUMBERS: Final = (3, 4, 5, 6, 7, 8)
-# Which tables have a line of their own where not all have.
+# The order of tables, if not all get a line of their own.
 _TURNS: Final = ("failed", "running", "paused", "ended", "requested", "cancelled", "done")
 
 
@@ -34,9 +34,9 @@ def progress_lines(
     *,
     now: float | None = None,
 ) -> list[str]:
-    """snapshots: of each table its last snapshot. busy: source -> why it isn't read now. others: of
-    sources whose waves wait how far capture and apply are. held: held_back(). tables_max: more tables have no line of
-    their own. now: Unix seconds; None: of this machine's clock.
+    """snapshots: the last one of each table. busy: source -> why it isn't read now. others: source whose waves wait ->
+    how far capture and apply are. held: held_back(). tables_max: further tables are only counted. now: Unix seconds;
+    None: the time of this machine's clock.
     """
     now = time.time() if now is None else now
     first = list(snapshots)
@@ -65,12 +65,12 @@ def progress_lines(
 
 
 def is_to_read(table: TableProgress) -> bool:
-    """Whether a reader has something left to do of it."""
+    """Whether a reader still has work on the table."""
     return table.state in ("requested", "running") and bool(table.left)
 
 
 def _numbers(table: TableProgress, now: float) -> tuple[str, ...]:
-    from tidegate.snapshot.progress.forecast import rate, seconds_left  # pyarrow: not for a typo
+    from tidegate.snapshot.progress.forecast import rate, seconds_left  # pyarrow: not imported for a typo
 
     share, left = _share(table.rows, table.estimate), _time(seconds_left(table, now))
     if table.state.is_over:

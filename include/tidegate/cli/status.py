@@ -1,10 +1,10 @@
 """`tidegate status PIPELINE`: how far the sources and the tables are, and whether anything is missing.
 
 In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); its sources' connections: each is
-     asked where its binlog ends, and one that can't be asked is said.
+     asked where its binlog ends; one without an answer is named.
 Out: text or JSON on stdout; exit code 1 when a table is held, when the cut goes on without a source, when nothing of a
-     source was ever captured into the lake, or with --max-lag when silver is further behind. How capture does comes
-     first, from its own file on this machine: it is there when the lake isn't.
+     source was ever captured into the lake, or with --max-lag when silver is further behind. The state of capture comes
+     first. It is read from capture's own file on this machine, so it is shown even if the lake is down.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def status(
 
 
 def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> list[str]:
-    """All but this machine's capture. filling: the tables in snapshot_lines."""
+    """All lines except those of this machine's capture. filling: tables that have lines by
+    snapshot_lines.
+    """
     from tidegate.capture.silence import LeasedWork
     from tidegate.capture.standing import UNSEEN_WORDS
 
@@ -123,7 +125,7 @@ def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> li
 
 
 def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
-    """Tables whose rows are being read, and how far that is."""
+    """Lines of the tables whose rows are being read."""
     lines: list[str] = []
     for snapshot in snapshots:
         parts = [f"{snapshot.state}; {snapshot.rows:,} rows of {counted(snapshot.waves, 'wave', 'waves')} are read"]
@@ -172,7 +174,7 @@ def _behind(standing: CaptureStanding) -> str:
 
 
 def _runs(standing: CaptureStanding, work: LeasedWork, of: str) -> str:
-    """Where work goes on, and since when; "" where it doesn't."""
+    """The host of a running job, and for how long it runs; "" if it doesn't."""
     holders = (each for each in standing.holders if (each.work, each.of) == (work, of))
     return next((f"runs on {each.host} for {age_text(time.time() - each.since)}" for each in holders), "")
 
@@ -196,7 +198,7 @@ def _source_lines(source: SourceStanding, standing: CaptureStanding) -> list[str
             wrote = wrote if captured.max_commit_ts else "it has written nothing since capture began"
             state = f"all of it is captured{_from_host(source)}; {wrote}"
         elif source.nothing_missing is None:
-            state = f"complete up to {age_text(source.lag_seconds)} ago"  # whoever can't be asked is named below
+            state = f"complete up to {age_text(source.lag_seconds)} ago"  # sources without an answer are named below
         else:
             which = server.host or "the server"
             state = f"{age_text(source.lag_seconds)} behind {which}, which is at {server.position}"
@@ -231,12 +233,12 @@ def _source_lines(source: SourceStanding, standing: CaptureStanding) -> list[str
 
 
 def _from_host(source: SourceStanding) -> str:
-    """After a failover a person asks which server that is."""
+    """The host, in brackets: after a failover a person wants to know it."""
     return f" from {source.server.host}" if source.server.host else ""
 
 
 def _down_lines(silence: Silence | None, means: str) -> list[str]:
-    """Stopped work: since when, its meaning, the way out."""
+    """Lines about stopped work: since when, its meaning, the way out."""
     if silence is None:
         return []
     lines = paragraph("", f"{silence.text(time.time())}. {means}", indent="  ")[1:]
@@ -262,7 +264,7 @@ def _unapplied(standing: CaptureStanding) -> str:
 
 
 def _skew_lines(standing: CaptureStanding) -> list[str]:
-    """With several sources the slowest clock decides when all are visible."""
+    """Lines about clocks. With several sources the slowest clock decides when commits are visible."""
     if len(standing.sources) < 2 or any(source.server.error for source in standing.sources):
         return []
     text = f"clocks of the sources differ by {standing.skew_seconds:.1f} s"
@@ -273,7 +275,9 @@ def _skew_lines(standing: CaptureStanding) -> list[str]:
 
 
 def held_lines(table: TableStatus, *others: TableStatus) -> list[str]:
-    """Why, since when, and the way out; each once. others: tables with the same words but for their names."""
+    """Lines about a held table: why, since when, and the way out. others: tables whose lines differ
+    only in the name.
+    """
     since, text, way_out = _held_words(table)
     names = [each.table for each in (table, *others)]
     head = f"{names[0]} is held"
@@ -295,7 +299,7 @@ def _held_words(table: TableStatus) -> tuple[str, str, str]:
 
 
 def _alike(held: Sequence[TableStatus]) -> list[list[TableStatus]]:
-    """Tables in groups of the same words: a lost log holds all tables of a source for one reason."""
+    """Groups of tables with the same text: a lost log holds all tables of a source for one reason."""
     groups: dict[tuple[str, ...], list[TableStatus]] = {}
     for table in held:
         words = (each.replace(table.table, "<table>") for each in _held_words(table))
@@ -304,7 +308,7 @@ def _alike(held: Sequence[TableStatus]) -> list[list[TableStatus]]:
 
 
 def _waiting_lines(standing: CaptureStanding, filling: Collection[str]) -> list[str]:
-    """The wait of each table without a person's part in it; of many the first ones."""
+    """Lines of tables that wait without a person's help; if there are many, of the first ones."""
     from tidegate.tables import State
 
     words = {State.RELEASED: "is released, and waits", State.SNAPSHOT: "waits for its snapshot"}
@@ -328,7 +332,9 @@ def _time(commit_ts: int) -> str:
 
 
 def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
-    """How long the disk lasts matters only while the lake doesn't take what comes."""
+    """Lines about capture on this machine. How long its disk lasts is shown only while the lake is
+    behind.
+    """
     from tidegate.capture.status_file import clock_text, disk_text, lasts_text
     from tidegate.mysql.history import retention
 
@@ -342,7 +348,7 @@ def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
         else:
             parts.append(f"the lake has all of it; {disk_text(capture)}")
         parts += [text for text in (capture.reason if behind else "", capture.lake_error, clock_text(capture)) if text]
-        fresh = time.time() - capture.written_at < CAPTURE_KNOWN_SECONDS  # of a silent capture its source's lines tell
+        fresh = time.time() - capture.written_at < CAPTURE_KNOWN_SECONDS  # else its source's lines name it
         left = capture.retention.seconds_left if capture.retention else None
         if fresh and capture.retention and left is not None and left < PURGE_SOON_SECONDS:
             parts.append(retention.purge_text(capture.retention))

@@ -40,9 +40,10 @@ from tidegate.mask_keys import mask_passwords
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
 
-# How a job prints the error it ends with; the class is for Airflow's operator.
+# A job's line with its final error. The class is for Airflow's operator.
 _ERROR_LINE: Final = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
-# Java says the first of a module that Spark asks for, Spark the second of a setting of ours.
+# Java prints the first line about a module that Spark uses, Spark the second about a setting of
+# ours.
 _JVM_STARTS: Final = re.compile(r"WARNING: Using incubator modules: |Setting Spark log level to ")
 _KNOWN_CODES: Final = (
     EXIT_OK,
@@ -101,7 +102,9 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
 
 
 class _Ends:
-    """SIGTERM ends Spark as well: else it would go on by itself, and hold its lease. signalled: whether it came."""
+    """Passes SIGTERM on to Spark: otherwise Spark would go on alone, and hold its lease. signalled: whether a signal
+    came.
+    """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.signalled = False
@@ -110,10 +113,10 @@ class _Ends:
 
     def _end(self, *_: object) -> None:
         self.signalled = True
-        # The job's Python is a child of Spark's JVM, and would outlive it for as long as it needs no Spark.
+        # The job's Python is a child of Spark's JVM. Without a signal it would go on until it needs Spark.
         for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
             pids = list[str]()
-            with suppress(OSError):  # a thread of the JVM that has ended meanwhile
+            with suppress(OSError):  # a thread of the JVM has ended meanwhile
                 pids = children.read_text().split()
             for pid in pids:
                 with suppress(ProcessLookupError):
@@ -122,7 +125,7 @@ class _Ends:
 
 
 def _pass_on(stderr: IO[str]) -> None:
-    """The JVM's output, without the lines of each start."""
+    """Copy the JVM's output, without the lines that each start prints."""
     for text in stderr:
         if not _JVM_STARTS.match(text):
             print(text.rstrip("\n"), flush=True, file=sys.stderr)
@@ -133,7 +136,7 @@ def _stream(error: re.Match[str] | None) -> TextIO:
 
 
 def known_table(pipeline: config.Pipeline, lake: LakeFiles, table: str) -> None:
-    """Raises UsageError for a table that this lake has never seen: at once, not after Spark's start."""
+    """Raises UsageError for a table that this lake has never seen, before Spark starts."""
     from tidegate import tables
     from tidegate.lake import control
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LineForm(StrEnum):
-    """How a change is written."""
+    """The form of a printed change."""
 
     PLAIN = "plain"
     DEBEZIUM = "debezium"

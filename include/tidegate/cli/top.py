@@ -1,4 +1,4 @@
-"""`tidegate top PIPELINE`: how a pipeline does, live in the terminal.
+"""`tidegate top PIPELINE`: the state of a pipeline, live in the terminal.
 
 In:  a pipeline file; its lake and its sources, as `tidegate status` asks them.
 Out: a screen that is drawn again every few seconds until Ctrl-C; without a terminal one screen of text, and the end.
@@ -52,9 +52,7 @@ def top(
 
 
 def screen(pipeline: Pipeline, lake: LakeFiles, rows: int, width: int) -> list[str]:
-    """At most so many lines, of so many characters; a lake that doesn't answer is said, and asked again
-    the next time.
-    """
+    """The screen: at most `rows` lines of `width` characters. If the lake doesn't answer, a line says so."""
     from tidegate.capture.health import health, why
     from tidegate.lake.figures.timeline import timeline
 
@@ -99,7 +97,7 @@ def _source(source: SourceStanding) -> tuple[str, str, str, str]:
 
 
 def _tables(stands: CaptureStanding, room: int) -> list[str]:
-    """Those that wait first, then those that are furthest behind."""
+    """Lines of tables: those that wait, then those that are furthest behind."""
     order = sorted(
         stands.tables, key=lambda table: (not table.state.waits, -(stands.seconds_behind(table) or 0), table.table)
     )

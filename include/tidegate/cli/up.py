@@ -49,7 +49,7 @@ def up(
     root = home()
     path = pipelines.find(pipeline).resolve()
     loaded = pipelines.load(path)
-    pipelines.need_connections(loaded, from_environment)  # a missing one is better told now than by a red task
+    pipelines.need_connections(loaded, from_environment)  # better reported now than by a failed task
     state = root / ".tidegate" / "up" / loaded.pipeline
     with sole(state, f"tidegate up {loaded.pipeline}"), jars.at_hand(root):
         shutil.rmtree(state / "pipelines", ignore_errors=True)
@@ -75,13 +75,13 @@ def up(
                         print(f"tidegate: {line}", file=sys.stderr, flush=True)
                 time.sleep(1)
         finally:
-            with suppress(OSError):  # whoever closes the terminal hears nothing
+            with suppress(OSError):  # the terminal may be closed
                 print("tidegate: Airflow ends: up to a minute", file=sys.stderr, flush=True)
             airflow.stop()
 
 
 def _port(state: Path, wanted: int | None) -> int | None:
-    """The wanted one, else that of last time; None: any. Raises UsageError for a wanted one that is taken."""
+    """The wanted port, else the last one; None: any. Raises UsageError if the wanted port is taken."""
     if wanted is not None:
         if not _free(wanted):
             raise UsageError(f"port {wanted} is taken", where="--port", remedy="give another, or none")
@@ -101,7 +101,7 @@ def _free(port: int) -> bool:
 
 
 def _optional(pipeline: config.Pipeline) -> list[str]:
-    """DAGs that a pipeline has by its file alone."""
+    """The DAGs that a pipeline has only if its file asks for them."""
     return [
         *(["approve"] if pipeline.asks else []),
         *(["verify"] if pipeline.verify.each_table_hours else []),

@@ -2,9 +2,9 @@
 
 In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise. Capture and apply run, or
      have come to the end of what a quiet source wrote. With --repair accounts may write `tidegate.watermark`.
-Out: a line per table on stdout, or JSON; rows in control/verification. Exit code 1 when a table differs, keys of one
-     couldn't be settled, or its source can't be read by SQL, and only then: held tables are named, and `tidegate
-     status` and its exit code are about them. With --repair the remaining differences count.
+Out: a line per table on stdout, or JSON; rows in control/verification. Exit code 1 if a table differs, if keys of a
+     table couldn't be settled, or if its source can't be read by SQL. Held tables are named, and don't change the exit
+     code: `tidegate status` is for these. With --repair the remaining differences count.
 """
 
 from __future__ import annotations

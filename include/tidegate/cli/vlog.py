@@ -96,9 +96,10 @@ def check(place: Place, source: Source = None, state_dir: StateDir = None) -> No
 
 
 def _landed(place: str, source: str | None) -> int:
-    """The newest segment of a pipeline's source in bronze, none missing; 0 for a folder, or without an answer.
+    """seq of a source's newest segment in bronze, up to which none is missing; 0 for a folder, or if the lake doesn't
+    answer.
 
-    An accepted loss is a segment of bronze alone.
+    A segment for an accepted loss is in bronze only, so the value log has a gap there.
     """
     from tidegate.lake.figures.status import source_status
 
@@ -181,7 +182,9 @@ def owed(
 
 
 def _record_loss(desk: Desk, name: str, log_id: str, state_dir: Path | None) -> Segment | None:
-    """Before the debt is forgotten: a kill in between leaves a person to forget it once more."""
+    """Record the loss before the debt is forgotten. After a kill in between, a person has to forget
+    it once more.
+    """
     from tidegate.capture.checkpoint import is_landed
     from tidegate.capture.own_stream import check_continues
     from tidegate.capture.value_log.folder import settled_folder
@@ -205,7 +208,7 @@ def _record_loss(desk: Desk, name: str, log_id: str, state_dir: Path | None) -> 
 
 
 def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:
-    """Good segments from seq on; None for a damage, which is told on stderr."""
+    """Good segments from seq on; None for a damaged one, which is reported on stderr."""
     from tidegate.capture.value_log.file import Damage, Record, opened
 
     for path in paths:
@@ -219,7 +222,7 @@ def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:
 
 
 def _shown(segment: Segment) -> dict[str, Any]:
-    """A segment's fields; of its bytes how many they are."""
+    """A segment's fields as JSON; its payload only as a number of bytes."""
     row = {field.name: getattr(segment, field.name) for field in fields(segment)}
     return row | {
         "kind": str(segment.kind),
@@ -231,7 +234,9 @@ def _shown(segment: Segment) -> dict[str, Any]:
 
 
 def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]:
-    """The files that a place means, oldest first. Raises UsageError, ConfigError."""
+    """The files of a place (a file, a folder or a pipeline), oldest first. Raises UsageError,
+    ConfigError.
+    """
     from tidegate.capture.value_log.file import file_number
     from tidegate.capture.value_log.folder import value_log_folder
     from tidegate.capture.value_log.log import log_files

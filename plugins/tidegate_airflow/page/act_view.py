@@ -30,8 +30,8 @@ _HEADS: Final = ("When", "Who", "Action", "Outcome", "Result")
 
 @dataclass(frozen=True, slots=True)
 class TableActions:
-    """offered: () for whoever may not edit the DAG. past: the table's, the newest first. done: the id of the action
-    that the user comes from.
+    """offered: () if the user may not edit the DAG. past: earlier actions on the table, the newest first. done: id of
+    the action that the user comes from.
     """
 
     offered: Sequence[Offer] = ()
@@ -72,7 +72,7 @@ def act_buttons(name: str, dag_id: str, actions: TableActions) -> str:
 
 
 def act_history(actions: TableActions) -> str:
-    """A table of who did what; "" where nobody did anything."""
+    """A table of past actions: who, when, what; "" without any."""
     if not actions.past:
         return ""
     shown = wide_table("Actions of people", _HEADS, map(_cells, actions.past[:_SHOWN]))
@@ -124,7 +124,7 @@ def _facts(standing: Standing, changes: Sequence[SchemaChange]) -> str:
 
 
 def _answers(act: Act, judged: Sequence[str]) -> str:
-    """The questions of an action that needs more than a yes."""
+    """The fields of an action that needs more than a confirmation."""
     if act is Act.REFRESH:
         return (
             "<p><label>Columns that were renamed, a line OLD=NEW each<br><textarea name='renamed' rows='2'></textarea>"

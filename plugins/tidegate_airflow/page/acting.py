@@ -63,7 +63,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 
 
 def perform(desk: Desk, form: SentForm) -> str:
-    """Raises what the action's function raises."""
+    """Carry out the form. Returns the line to show. Raises the errors of the action's function."""
     from tidegate.actions import holds, snapshot_words
     from tidegate.mysql.start.refresh import ColumnAnswers
 
@@ -98,7 +98,7 @@ def _judge(desk: Desk, form: SentForm) -> str:
 
 
 def digest(names: Collection[str]) -> str:
-    """Of what a question is about: a form can't name 10,000 tables."""
+    """A digest of the tables that a question is about: a form can't name 10,000 tables."""
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
 
 

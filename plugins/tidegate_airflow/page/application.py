@@ -120,7 +120,7 @@ def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], D
     except Exception as error:
         if not isinstance(error, TidegateError | OSError):
             log.exception("%s of %s met a fault", form.act, form.name)
-        # A button that was pressed twice is done once, and what was recorded says itself what became of it.
+        # If a button is pressed twice, the action is done once, and the record shows its outcome.
         if form.id not in {known.action.id for known in reader.actions_on(form.name)}:
             return _not_done(form.name, error)
     finally:
@@ -158,12 +158,12 @@ def _allowed(user: Any) -> list[Pipeline]:
 
 
 def _of(dag_id: str, user: Any) -> list[Pipeline]:
-    """The pipeline of a DAG, if the user may read its apply DAG, too: anybody may give a DAG such a name."""
+    """The pipeline of a DAG, if the user may also read its apply DAG: anybody may give another DAG such a name."""
     return [pipeline for pipeline in _allowed(user) if is_of(dag_id, pipeline)]
 
 
 def _applied_by(dag_id: str) -> Pipeline:
-    """The pipeline of this apply DAG, by whose edit right alone something is changed. Raises HTTPException."""
+    """The pipeline of this apply DAG: only its edit right allows a change. Raises HTTPException."""
     for file in pipelines.good_files():
         if dag_id == f"{file.pipeline.pipeline}__apply":
             return file.pipeline

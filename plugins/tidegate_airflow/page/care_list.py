@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 20
 _TABLES_NAMED: Final = 5
-# Of schedules with a name; a run that is so late twice doesn't come.
+# Seconds between two runs of schedules with a name. After twice that time a run is late.
 _EVERY_SECONDS: Final = {"@hourly": 3600, "@daily": 86_400, "@weekly": 7 * 86_400, "@monthly": 31 * 86_400}
 
 

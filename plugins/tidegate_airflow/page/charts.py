@@ -51,7 +51,9 @@ def _svg(values: Sequence[float | None], title: str, kind: str, width: int, heig
 
 
 def _line(run: Sequence[tuple[float, float]]) -> str:
-    """A single known step is a short dash, which lies in the picture at its right edge, too."""
+    """A polyline. A single known step becomes a short dash, inside of the picture also at its right
+    edge.
+    """
     (x, y), *_ = run
     points = run if len(run) > 1 else [(x - _DASH, y), (x + _DASH, y)]
     return f"<polyline points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}'/>"

@@ -60,7 +60,7 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
-# The whole script: it puts the page's own newer self in place while nobody works in it.
+# The whole script: it replaces the page by its newer state while nobody works in it.
 SCRIPT: Final = """'use strict';
 const every = 5000;
 async function renew() {
@@ -79,7 +79,7 @@ async function renew() {
 setInterval(renew, every);
 """
 
-# Beside a form nothing is renewed: what a person has written stays. A pressed button can't be pressed again.
+# A page with a form isn't renewed, so a person's text stays. A pressed button can't be pressed again.
 ASK_SCRIPT: Final = """'use strict';
 document.querySelector('form.ask')?.addEventListener('submit', event => {
   const button = event.target.querySelector('button');
@@ -99,7 +99,9 @@ HEADERS: Final = {
 
 
 def document(title: str, body: str, root: str, script: str = "page.js") -> str:
-    """A whole page. root: the way from it to where the application is mounted, "" or "../". script: its file."""
+    """A whole page. root: relative path from the page to the application's root, "" or "../". script: file name of its
+    script.
+    """
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -110,7 +112,7 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
 
 
 def wide_table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a narrow window shows it as a list, each cell after its head.
+    """A table. In a narrow window it is a list, with each cell after its head.
 
     heads: as many as each row has cells. rows: cells of HTML, the row's name first.
     """
@@ -128,7 +130,7 @@ def wide_table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def opening() -> str:
-    """The page until the first one is made: it asks for itself again."""
+    """The page that is shown until the first real one is made. It reloads itself."""
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>tidegate</title>"
         f"<meta http-equiv='refresh' content='1'><style>{_STYLE}</style></head><body>"

@@ -1,7 +1,7 @@
-"""The page's application, as Airflow's API server serves it: imported when it is opened first, beside the loop.
+"""The page's application for Airflow's API server. It is imported in a thread, when the page is first opened.
 
-In:  requests, of which the first one may wait for imports and for a first look at the lakes: seconds.
-Out: the application's answers; until its first one a browser is told that it comes, in place of a white page.
+In:  requests. The first one may wait some seconds, for imports and a first look at the lakes.
+Out: the application's answers. Until the first one a browser gets a page that says so.
 
 The loop serves all of Airflow, tasks' heartbeats among them: no import runs in it.
 """
@@ -20,7 +20,7 @@ class Page:
 
     def __init__(self) -> None:
         self._has_answered = False
-        self._late = set[asyncio.Task[None]]()  # answers that nobody waits for any more; asyncio keeps no hold of them
+        self._late = set[asyncio.Task[None]]()  # kept here, as asyncio keeps no reference to them
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._has_answered or not _is_a_persons(scope):
@@ -55,7 +55,7 @@ def _application() -> Any:
 
 
 def _is_a_persons(scope: Any) -> bool:
-    """Whether a browser opens a page; its scripts and programs ask for no HTML."""
+    """Whether a browser opens a page. Scripts and programs don't ask for HTML."""
     accepts = dict(scope.get("headers", ())).get(b"accept", b"")
     return bool(scope["type"] == "http" and scope["method"] == "GET" and b"text/html" in accepts)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def overview(views: Sequence[PipelineView]) -> str:
-    """Those that need a look first."""
+    """The list of pipelines; those in trouble come first."""
     if not views:
         return "<p>There is no pipeline that you may see.</p>"
     shown = sorted(views, key=lambda view: (health(view.standing).is_good, view.pipeline.pipeline))
@@ -71,7 +71,9 @@ def _purge(stands: CaptureStanding) -> str:
 
 
 def verification(view: PipelineView) -> str:
-    """The age and the words of the newest one, the moment of the weakest table, and the number of unverified tables."""
+    """The newest verification's age and outcome, the oldest moment up to which a table is proven, and the number of
+    unverified tables.
+    """
     assert view.standing is not None, "the lake was read"
     alive = view.standing.alive
     together = VerifiedTogether.of(alive, view.verified)

@@ -232,7 +232,7 @@ def _history(timeline: Timeline | None, asked: TablesAsked, sources: int) -> str
 
 
 def _changes(view: PipelineView) -> str:
-    """The newest changes of columns, and what became of each in silver."""
+    """The newest changes of columns, and the effect of each on silver."""
     if not view.changes:
         return ""
     rows = []
@@ -247,7 +247,7 @@ def _changes(view: PipelineView) -> str:
 
 
 def _short_age(seconds: float) -> str:
-    """Never 0 for a drawn peak."""
+    """The age of a peak as text; never "0" for a peak that shows."""
     return f"{seconds * 1000:.2g} ms" if 0 < seconds < 0.05 else age_text(seconds)
 
 

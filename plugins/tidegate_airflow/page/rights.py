@@ -1,4 +1,4 @@
-"""Rights on the page, by Airflow's auth manager: to see, to change; and whether another site sent a browser here.
+"""Rights on the page by Airflow's auth manager: to see, to change. And a check that no other site sent the request.
 
 In:  requests.
 Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the
@@ -7,9 +7,9 @@ Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may 
 The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless
 it asks for it.
 
-Airflow's session is a cookie. A browser sends it along, whichever site made it ask. Airflow's own
-API takes JSON, which another site can't send without the server's leave. A form it can send. A
-change needs proof that this site sent it.
+Airflow's session is a cookie. A browser sends it with each request, even if another site caused the
+request. Airflow's own API takes JSON: another site can't send that without the server's consent
+(CORS). But it can send a form. So a change needs proof that a page of this site sent it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def allowed(dag_ids: Iterable[str], user: Any) -> set[str]:
-    """Those that the user may read. A DAG may be a team's: without it Airflow takes the DAG for everybody's."""
+    """The DAGs that the user may read. The question names a DAG's team: without a team Airflow would count the DAG as
+    everybody's.
+    """
     ids, of_teams = list(dag_ids), defaultdict[str | None, set[str]](set)
     teams = DagModel.get_dag_id_to_team_name_mapping(ids)
     for dag_id in ids:
@@ -49,7 +51,7 @@ def allowed(dag_ids: Iterable[str], user: Any) -> set[str]:
 
 
 def may_edit(dag_id: str, user: Any) -> bool:
-    """Whether needs_edit will let him pass."""
+    """Whether needs_edit would let the user pass."""
     details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
     return bool(get_auth_manager().is_authorized_dag(method="PUT", details=details, user=user))
 
@@ -57,9 +59,8 @@ def may_edit(dag_id: str, user: Any) -> bool:
 def same_origin(request: Request) -> None:
     """Answer 403 unless the browser says that a page of this site sent the request.
 
-    A browser says it itself (Sec-Fetch-Site) over HTTPS and on localhost; elsewhere it sends the
-    Origin of the page. A request with neither is refused, and so is one from a frame without an
-    origin.
+    Over HTTPS and on localhost a browser sends Sec-Fetch-Site. Elsewhere it sends the Origin of the
+    page. A request with neither header is refused, and so is one from a frame without an origin.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
@@ -85,7 +86,7 @@ def _origin(url: str | None) -> tuple[str, int] | None:
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:
-    """The fields of a form. Read after the questions of rights, and not beyond a bound."""
+    """The fields of a form. The body is read after the checks of rights, and only up to a bound."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, "a form is expected")
     body = b""

@@ -30,8 +30,8 @@ def snapshots_list(
     page_of: Callable[[TableProgress], str] = lambda _: "",
     is_held: Callable[[TableProgress], bool] = lambda _: False,
 ) -> str:
-    """A row per table, those of which something is read first; "" without any. now: Unix seconds. page_of: the way to a
-    table's page. is_held: whether the table is held, and not for its rows.
+    """A row per table; tables with rows already read come first; "" without any. now: Unix seconds. page_of: link to a
+    table's page. is_held: whether the table is held for another cause than its rows.
     """
     if not going:
         return ""
@@ -47,7 +47,7 @@ def snapshots_list(
 
 
 def _when(whole: Forecast, going: Sequence[TableProgress], now: float) -> str:
-    """The end of all of them, and what a silent reader waits for."""
+    """When all of them will be done, and what a silent reader waits for."""
     read = f"{counted(whole.tables, 'table is', 'tables are')} to be read: {whole.rows:,} rows so far"
     read += f" of about {whole.estimate:,}" if whole.seconds_left is not None else ""
     done_at = whole.done_at(now)

@@ -30,7 +30,7 @@ _DDL_CHARS: Final = 2000
 def table_view(
     view: PipelineView, name: str, changes: Sequence[SchemaChange], actions: TableActions = NO_ACTIONS
 ) -> str:
-    """All of one table; a sentence for a name without a table."""
+    """The page of one table; a sentence if there is no such table."""
     dag_id = f"{view.pipeline.pipeline}__apply"
     back = f"<p><a href='../{dag_id}'>All tables of {escape(view.pipeline.pipeline)}</a></p>"
     tables = view.standing.tables if view.standing is not None else ()
@@ -87,7 +87,7 @@ def _cells(change: SchemaChange) -> tuple[str, ...]:
 
 
 def what_changed(change: SchemaChange) -> tuple[str, str]:
-    """The effect of a version, and its statement."""
+    """(the effect of a version, its statement)."""
     version = change.version
     nothing = "its columns stay" if version.columns else "no column, no key"
     nothing = f"its rows go, {nothing}" if version.kind == "truncate" else nothing

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines import PipelineView
 
 PAGE_ROWS: Final = 100
-_HEAD_CHARS: Final = 140  # of a reason in the list; its beginning names the trouble, its end the rule
+_HEAD_CHARS: Final = 140  # of a reason in the list: its beginning names the trouble, its end the rule
 _TAIL_CHARS: Final = 80
 _HEADS: Final = (
     *("Table", "State", "Complete through", "Behind", "Rows", "Files", "Size"),
@@ -55,7 +55,9 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TablesAsked:
-    """words: in the name. state: "" for all. sort: of SORTS. page: from 1. span: of reading.RANGES."""
+    """words: parts of the name. state: "" for all. sort: a key of SORTS. page: from 1. span: a key
+    of reading.RANGES.
+    """
 
     words: str = ""
     state: str = ""
@@ -64,14 +66,14 @@ class TablesAsked:
     span: str = "hour"
 
     def link(self, **other: object) -> str:
-        """The query of a link that asks the same but for these."""
+        """The query of a link with the same settings, except for these."""
         asked = replace(self, **other)  # type: ignore[arg-type]
         pairs = {"q": asked.words, "state": asked.state, "sort": asked.sort, "page": asked.page, "span": asked.span}
         return "?" + urlencode({name: value for name, value in pairs.items() if value})
 
 
 def tables_list(view: PipelineView, asked: TablesAsked, *, can_act: bool = False) -> str:
-    """Nothing for a pipeline without tables. can_act: a held table has a way to its buttons."""
+    """The list; "" for a pipeline without tables. can_act: a held table gets a link to its buttons."""
     stands = view.standing
     if stands is None or not stands.tables:
         return ""
@@ -151,7 +153,7 @@ def verified_text(known: Verified | None) -> str:
     if known is None:
         return "never"
     through = f", through {escape(time_text(known.through_ts))}" if known.through_ts else ""
-    # It has its own word for where it stood then, which isn't where it stands now.
+    # The verification has its own word for the table's state at that time.
     said = known.outcome if Outcome(known.outcome).is_verdict else f"not compared ({known.outcome})"
     return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(said)}</span>{through}"
 
@@ -173,7 +175,9 @@ def size_texts(table: TableStatus) -> tuple[str, str, str]:
 
 
 def why_text(table: TableStatus, *, short: bool = False) -> str:
-    """Why it waits, since when, and the way out. short: without the middle of a long reason, mostly a statement."""
+    """Why the table waits, since when, and the way out. short: a long reason loses its middle, which is usually a
+    statement.
+    """
     if not table.reason and not table.way_out:
         return ""
     begun = table.since.replace("T", " ").replace("+00:00", " UTC")  # as all other times of the page
