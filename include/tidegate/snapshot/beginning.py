@@ -1,4 +1,4 @@
-"""The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable ones.
+"""The beginning of tables' snapshots: divide a table into ranges, and find the tables that can't be read.
 
 In:  requested tables, the server.
 Out: per table its ranges, with their columns; or why it can't be read.
@@ -39,8 +39,8 @@ class ReadAs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A beginning table. reason: why it can't be read, "" when it can. read_by: columns; order:
-    ordered_as; rows: about how many.
+    """A table whose snapshot begins. reason: why it can't be read; "" if it can. read_by: the
+    columns by which it is read. order: as ordered_as. rows: estimated number.
     """
 
     reason: str
@@ -84,17 +84,15 @@ def beginnings(
 
 
 def _estimates(asked: WorkerConnection, names: Iterable[Name]) -> dict[Name, int]:
-    """About how many rows each table has, by the storage engine; tables without its word aren't in
-    it.
-    """
+    """Estimated rows of each table, by the storage engine. Tables without an estimate aren't in it."""
     select = f"SELECT table_schema, table_name, {ROWS_ABOUT} FROM information_schema.tables"
     rows = rows_of(asked.ask, select, names)
     return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
 
 
 def why_unfit(version: TableVersion | None, engine: str | None = None, *, changefeed: bool = False) -> str:
-    """Why a table can't be read; "" when it can. engine: one without views, of a table without a
-    key. changefeed: a changefeed's files follow the reading.
+    """Why a table can't be read; "" if it can. engine: for a table without a key: its engine, if
+    that has no views. changefeed: the log after the snapshot is a changefeed's files.
     """
     if version is None:
         return "there is no such table at the source, or our account has no SELECT on it"
@@ -110,7 +108,9 @@ def why_unfit(version: TableVersion | None, engine: str | None = None, *, change
 
 
 def why_otherwise(of: TableProgress, version: TableVersion | None) -> str:
-    """Why the rest of a table can't be read: its bounds are of columns no longer used for reading."""
+    """Why the rest of a table can't be read: the bounds of its ranges are values of other columns than it is read by
+    now. "" if it can.
+    """
     if of.read_by is None or of.left == (WHOLE,) or version is None:
         return ""
     if (ROWID_NAME in of.read_by) != (ROWID_NAME in make_read_plan(version).key):

@@ -1,17 +1,18 @@
-"""Tables with a key, but read whole from one view: foreign keys act unseen on and through them.
+"""Tables with a key that are read whole from one view: foreign keys change their rows, and rows
+below them, without row events.
 
 In:  tables as their server shows them.
 Out: the tables read so; the tables above them, locked where a view's place is the mark's.
 
-A chunk may lack a row taken away unseen by a foreign key after the low mark. No event tells of this
-row, so nobody could name the rows gone with it: those below it in a tree, or in a third table. A
-view at exactly one place of the log (view_reading.py) has each row as it was there, and from this
-place on apply follows all of them (spark_jobs/cascades/unsure.py). A transaction with changes of
-such a table by way of its parents has no row event of it, and perhaps no lock of it: so on MySQL
-its parents are locked, too. On MariaDB a view lies between two commits.
+A chunk may lack a row that a foreign key deleted, unlogged, after the low mark. No event has this
+row, so the rows that went with it can't be found: those below it in a tree, or in a third table. A
+view at exactly one place of the log (view_reading.py) has each row as it was there, and apply
+follows all of them from this place on (spark_jobs/cascades/unsure.py). A transaction may change
+such a table through its parents, without a row event of it, and perhaps without a lock on it. So on
+MySQL its parents are locked, too. On MariaDB a view lies between two commits.
 
-A large table in the middle of a chain is read in chunks, for one statement takes all of its rows at
-once. Then apply holds the tables below it, where something above it goes meanwhile.
+A large table in the middle of a chain is read in chunks, since one view would need one statement
+for all of its rows. If rows above it are deleted meanwhile, apply holds the tables below it.
 """
 
 from __future__ import annotations
@@ -36,11 +37,14 @@ _PARENTS: Final = (
 def read_by_view(
     versions: Mapping[Name, TableVersion], asked: WorkerConnection, estimates: Mapping[Name, int]
 ) -> set[Name]:
-    """Those with a key. estimates: of their rows. Raises SourceRefused, SourceUnavailable."""
+    """The tables with a key to be read so. estimates: rows of each table. Raises SourceRefused,
+    SourceUnavailable.
+    """
     acting = {name: keys for name, version in versions.items() if version.key and (keys := _acting(version))}
     if not acting or asked.is_tidb:
         return set()
-    # An account sees others' constraints only where it may do more than SELECT: what it doesn't see is read in chunks.
+    # With SELECT alone an account doesn't see constraints of other tables. A table whose constraints aren't seen is
+    # read in chunks.
     parents = {_folded(name) for name in (*asked.ask(_PARENTS), *_parents(versions.values()))}
     return {
         name
@@ -50,8 +54,8 @@ def read_by_view(
 
 
 class Beside:
-    """The tables locked beside those whose view has the mark's place: all tables they change with,
-    at once or by way of others. MariaDB tells a view's place, and none is.
+    """The tables to lock beside those of a view at the mark's place: all tables with which they
+    change, directly or through others. MariaDB tells a view's place, so none is locked there.
     """
 
     def __init__(self, tables: Collection[Name], asked: WorkerConnection, source: str) -> None:
@@ -60,7 +64,9 @@ class Beside:
         self.names = self._above()
 
     def check_same(self) -> None:
-        """The time of the lock. Raises TablesBusy, SourceRefused, SourceUnavailable."""
+        """Call it while the lock is held. Raises TablesBusy if the foreign keys changed;
+        SourceRefused, SourceUnavailable.
+        """
         if self._above() != self.names:
             raise TablesBusy("their foreign keys changed as they were locked")
 

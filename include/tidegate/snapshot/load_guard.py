@@ -4,8 +4,8 @@ In:  bounds; connections to the source and to a replica of it.
 Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on;
      the same to `tell`.
 
-A figure may be unavailable. If our account may not see it, this is an error. If the cause may pass,
-reading pauses: a silent replica, or one with stopped replication, may lag by any time.
+A figure may be unavailable. If our account may not see it, that is an error. If the cause may pass,
+reading pauses: a replica that is silent, or whose replication has stopped, may be far behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DENIED: Final = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ER
 
 @dataclass(frozen=True, slots=True)
 class LoadBounds:
-    """No wave begins above these; 0: it isn't looked at. replica: whose lag counts."""
+    """No wave begins above these bounds; 0: not checked. replica: the replica whose lag counts."""
 
     threads_running: int = 0
     history_list: int = 0
@@ -36,7 +36,7 @@ class LoadBounds:
 
 
 class LoadGuard:
-    """The guard of one source. Asks over the reader's connection, and a replica over one of its own."""
+    """The guard of one source. It asks the source over the reader's connection, and the replica over its own."""
 
     def __init__(
         self,

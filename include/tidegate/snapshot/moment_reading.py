@@ -3,11 +3,11 @@
 In:  a wave's timestamp, tables with their ranges of _tidb_rowid, the landed part of them.
 Out: chunks, landed as they come; per table its ranges, once it is whole; or the trouble.
 
-A TiDB shows rows as they were at the timestamp to any connection, now and later, until garbage
-collection comes by. Several readers may therefore read a table's chunks at once, and also a reader
-after a killed one: the chunks are of one moment, all that a table without a key needs. Each
-connection reads a range from its beginning, a statement's chunks are landed together, and a chunk
-has its own bounds; so the landed ones tell the rest.
+A TiDB shows any connection the rows as of a timestamp, until garbage collection passes it. So
+several connections may read a table's chunks, also after a killed reader: the chunks are of one
+moment, and a table without a key needs no more. Each connection reads a range from its beginning,
+the chunks of a statement are landed together, and each chunk has its bounds. So the landed chunks
+show what is left.
 
 A table whose rows have no number (its primary key is made of prefixes) comes by one statement, and
 begins anew after a kill.
@@ -163,7 +163,9 @@ class MomentReading:
                 self._items.clear()
 
     def _read(self, connection: WorkerConnection, table: _Table, span: Span) -> bool:
-        """Whether the connection can be used on: not where a result was left before its end."""
+        """Read a span. Returns whether the connection can be used further: not if a result wasn't
+        read to its end.
+        """
         work = table.work
         if work.trouble is not None:  # of another range of its own: none of it counts
             return True

@@ -4,10 +4,10 @@ In:  tables to be read, control/snapshots, bronze/chunks.
 Out: the wave a run begins or continues; events `view`, each before the first chunks of its table
      are landed.
 
-A killed run leaves `view` events and chunks of one token. The next one reads the missing rows at
-the same timestamp, and then writes the mark of all chunks. Nobody goes on with a wave whose mark is
-written (two marks of one token would be one to apply), or whose timestamp garbage collection has
-passed: its chunks count for nothing, and another one begins.
+A killed run leaves `view` events and chunks of one token. The next run reads the missing rows at
+the same timestamp, and then writes the mark of all chunks. A wave can't be continued if its mark is
+written (apply would count two marks of one token as one), or if garbage collection has passed its
+timestamp. Then its chunks don't count, and another wave begins.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """A reader's reports about tables. event: about a table; record: write events down; report: a line for people."""
+    """Callbacks of a reader. event: makes an event about a table. record: writes events. report: takes a line for
+    people.
+    """
 
     event: Callable[[TableProgress, EventKind], SnapshotEvent]
     record: Callable[[Sequence[SnapshotEvent]], None]
@@ -95,7 +97,9 @@ class MomentWaves:
         return MomentReading(self._info, moment.wave, work, moment.landed, way, land).run(parallel)
 
     def is_past(self, moment: MomentWave, error: TidegateError) -> bool:
-        """Whether garbage collection came by before an earlier run's wave was gone on with; the next one is another."""
+        """Whether garbage collection has passed the timestamp of an earlier run's wave. Then the next wave is a new
+        one.
+        """
         if moment.view is None or not is_collected(error):
             return False
         self._past.add(moment.wave.token)
@@ -106,7 +110,7 @@ class MomentWaves:
         return True
 
     def counted(self, moment: MomentWave, work: Sequence[TableWork]) -> list[TableWork]:
-        """Without tables too late for the timestamp through no fault of theirs."""
+        """The work without tables that only came too late for the timestamp."""
         late = [table for table in work if table.trouble is not None and is_collected(table.trouble)]
         if not late or late[0].trouble is None or not self.is_past(moment, late[0].trouble):
             return list(work)

@@ -3,10 +3,10 @@
 In:  requests in control/snapshots, and apply's answers to earlier waves.
 Out: bronze/chunks, marks at the source, events.
 
-The order within a wave is what makes it exact: the low mark is committed; then the tables' columns
-are asked for; then rows are read, by several connections at once; the chunks are landed; then the
-high mark is written, and last the events. A kill before the high mark leaves chunks of no wave. One
-after it leaves a wave, taken by apply and read again by the reader, without a change.
+The order within a wave makes it exact: the low mark is committed; the tables' columns are asked
+for; rows are read by several connections at once; the chunks are landed; the high mark is written;
+the events are written last. A kill before the high mark leaves chunks of no wave. A kill after it
+leaves a wave that apply takes, and that the reader reads again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class SnapshotReader:
         self._moments = MomentWaves(info, lake, self._told, Tell(self._event, self._record, self._report))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Until no table is left to go on with, or stop() says so; it is asked between waves, and
+        """Read until no table is left, or stop() returns True. stop() is called between waves, and
         during the reading of a table without a key: such a table then begins anew.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """
-        # Before a mark is written: a busy machine takes seconds over it, in which the log would go on.
+        # Done before a mark is written: on a busy machine it takes seconds, during which the log would grow.
         load_all(result_kernel.__name__)
         writer = ChunkWriter(self._lake, self._source, claim_reader(self._control, self._source))
         server = WorkerConnection(self._info, changefeed=self._settings.changefeed)
@@ -111,13 +111,13 @@ class SnapshotReader:
                 active = self._divided(self._not_refused_for_good(active), asked)
                 self._end([table for table in active if table.is_read], asked, marks)
                 todo = self._not_too_far(active)
-                # Of tables that are busy, whichever asked first for theirs, nobody else has to wait.
+                # Other tables don't wait for those that are busy.
                 ready = [table for table in todo if self._later.get(table.name, 0) < time.monotonic()]
                 if not ready or self._guard.is_busy(asked):
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
                 of_snapshot = [table for table in ready if table.snapshot == ready[0].snapshot]
-                # First: tables below them are followed once these are whole.
+                # These come first: apply follows the tables below them once these are whole.
                 if by_view := self._those(of_snapshot, ReadAs.KEYED_VIEW):
                     self._exact_wave(by_view[: self._at_once], asked, marks, writer, stop)
                 if keyed := self._those(of_snapshot, ReadAs.CHUNKS):
@@ -132,8 +132,8 @@ class SnapshotReader:
         return [table for table in tables if self._read_as.get(table.name) is read_as]
 
     def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
-        """The tables to read on; nothing of a source while too many waves wait for their answers. Waves in
-        wait for the end of a table's hold keep no other table waiting.
+        """The tables to read now; none while too many waves wait for apply's answers. Waves that wait for the end of a
+        table's hold don't count.
         """
 
         def are_few(tables: Iterable[TableProgress]) -> bool:
@@ -145,8 +145,8 @@ class SnapshotReader:
         return [table for table in goes_on if table.left] if are_few(goes_on) else []
 
     def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:
-        """Apply may never take a table: one refused each time from the first wave on is given
-        up.
+        """The tables without those that apply never takes: a table whose waves were all refused,
+        from the first one on, is given up.
         """
         bad = [table for table in active if table.low_ts is None and len(table.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
         self._record([self._event(table, EventKind.FAILED, reason=table.refused[-1]) for table in bad])
@@ -246,7 +246,9 @@ class SnapshotReader:
             self._ended(todo, wave, work, marks, started, view.at)
 
     def _in_chunks(self, names: Sequence[Name], why: Exception) -> None:
-        """No view of them is to be had. Apply holds them, or those below them, where it can't follow then."""
+        """Read tables in chunks that no view can show. If apply can't follow them then, it holds them, or those below
+        them.
+        """
         self._read_as |= dict.fromkeys(names, ReadAs.CHUNKS)
         shown = ", ".join(".".join(name) for name in names)
         self._report(f"{self._source}: {shown}: read in chunks, while foreign keys act on them unseen: {why}")
@@ -275,8 +277,8 @@ class SnapshotReader:
             self._ended(moment.tables, moment.wave, self._moments.counted(moment, work), marks, started)
 
     def _no_view(self, todo: Sequence[TableProgress], error: TablesBusy | ViewRefused) -> None:
-        """A table of them is busy, or refused: it is searched for by asking for fewer. A refused table is given up, and
-        nobody else waits for it.
+        """One of the tables is busy or refused. It is found by asking for fewer tables at a time. A refused table is
+        given up; the others don't wait for it.
         """
         self._at_once = max(1, len(todo) // 2)
         if len(todo) > 1:
@@ -392,4 +394,4 @@ class SnapshotReader:
 
 
 class _Stopped(Exception):  # noqa: N818 - nothing went wrong
-    """Somebody wants no more of it."""
+    """stop() has asked for an end of the reading."""

@@ -4,9 +4,9 @@ In:  a table at the source, conditions on keys, silver's rows with them.
 Out: a wave: chunks of the source's rows, a chunk of deletes for silver's rows unknown to the
      source; its token.
 
-A delete at the low watermark L is as exact as a row there (snapshot/__init__.py): the key wasn't at
-the source at some moment between both marks, so either the log changes it above L (and wins), or it
-isn't there at the end either.
+A delete at the low watermark L is as exact as a row there (snapshot/__init__.py). The source didn't
+have the key at some moment between both marks. So either the log changes the key above L, and wins,
+or the source doesn't have it at the end, either.
 
 Nothing is asked for in control/snapshots, and no end mark is written: nothing is swept, and when
 this process dies the wave has no high mark and counts for nothing. A rebuild finds marks and chunks

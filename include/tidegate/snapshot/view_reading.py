@@ -7,11 +7,11 @@ MariaDB tells of a view where in its log it lies (`binlog_snapshot_position`; su
 between two commits of transactional engines), so nothing is locked. It may lack one XA COMMIT
 before its place; this is looked at (mysql/facts/branches_beside.py).
 
-MySQL doesn't, so the view is opened at the low mark. The tables are locked for reading, so every
-transaction with writes to them is committed and visible (their metadata locks last as long); the
-mark is written; the view is opened; then the lock is let go of. It lasts for these few statements,
-whatever the size of the tables. A reader waiting for it longer than SNAPSHOT_LOCK_SECONDS gives up,
-for new writers queue behind it.
+MySQL doesn't tell, so the view is opened at the low mark. The tables are locked for reading, so
+every transaction with writes to them is committed and visible (their metadata locks last as long).
+The mark is written, the view is opened, and the lock is released. The lock lasts for these few
+statements, whatever the size of the tables. If the reader has to wait for the lock longer than
+SNAPSHOT_LOCK_SECONDS, it gives up, because new writers queue behind it.
 
 A TiDB is read at a timestamp, by several connections (moment_reading.py).
 
@@ -128,9 +128,9 @@ class ExactView:
         self.connection.close()
 
     def _marked(self, asked: WorkerConnection, marks: Marks, mark: Mark) -> Position:
-        """Where the view lies. The server tells a new file's beginning before it commits what ends
-        the old one; as the mark is committed all before it is, so without a new file since then the
-        place is exact, XA COMMITs aside.
+        """The view's place in the log. The server reports the beginning of a new file before it
+        commits the last transactions of the old one. The mark is committed, so everything before it
+        is. If no new file has begun since then, the place is exact, except for XA COMMITs.
         """
         before = self._placed()
         end = marks.write(mark)  # where no mark is logged, the server told it when nothing of an old file was left
@@ -222,8 +222,8 @@ class ExactView:
 
 
 def check_nobody_waits(asked: WorkerConnection, name: Name) -> None:
-    """Raises TablesBusy when a DDL of the table waits, and so all who come behind it. Others'
-    statements are seen with the PROCESS privilege only.
+    """Raises TablesBusy if a DDL of the table waits, since all later statements wait behind it.
+    Only the PROCESS privilege shows other accounts' statements.
     """
     shown = asked.ask("SHOW FULL PROCESSLIST")
     if any(str(row[6] or "").startswith(_STATE_WAITS) and name[1] in str(row[7] or "") for row in shown):
@@ -231,7 +231,7 @@ def check_nobody_waits(asked: WorkerConnection, name: Name) -> None:
 
 
 class _gives_up:  # noqa: N801 - reads as a statement
-    """Ends the statement of a connection when it lasts longer than SNAPSHOT_LOCK_SECONDS."""
+    """Kills the statement of a connection if it takes longer than SNAPSHOT_LOCK_SECONDS."""
 
     def __init__(self, asked: WorkerConnection, connection: Any) -> None:
         self._asked, self._thread_id = asked, int(connection.thread_id())

@@ -40,7 +40,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 
 _TABLESPACE_DISCARDED: Final = 1814
 _NO_SUCH_TABLE_IN_ENGINE: Final = 1932
-# What a statement meets that another wave, or the table's owner, may mend: the table went, or isn't what it was.
+# Errors of a statement that another wave, or the table's owner, may mend: the table is gone, or was changed.
 _OF_THE_TABLE: Final = frozenset(
     {
         *(_TABLESPACE_DISCARDED, _NO_SUCH_TABLE_IN_ENGINE, ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, ER.CRASHED_ON_REPAIR),
@@ -96,9 +96,10 @@ class WaveReading:
         self._failed = False
 
     def run(self, parallel: int, bytes_max: int, deadline: float) -> None:
-        """Until all is read and landed, or the wave has so many bytes, or time.monotonic() is past the deadline.
+        """Read until all is read and landed, or the wave has bytes_max bytes, or time.monotonic() is past the deadline.
 
-        At least one statement is run. Raises SourceRefused, SourceUnavailable, and what landing does: the wave is none.
+        At least one statement is run. Raises SourceRefused, SourceUnavailable, and the errors of landing: then the wave
+        doesn't count.
         """
         workers = min(parallel, len(self._items))
         if not workers:
@@ -189,7 +190,9 @@ def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:
 
 
 def is_of_table(error: TidegateError) -> bool:
-    """Whether a statement met something of its table alone. Landing isn't: other tables' chunks are among those."""
+    """Whether an error concerns only the statement's table. An error of landing doesn't: other tables' chunks are
+    landed with it.
+    """
     if isinstance(error, _OF_THE_LAKE):
         return False
     cause = error.__cause__

@@ -5,9 +5,9 @@ In:  a pipeline, its lake, how to reach its sources; names of logical tables, or
 Out: requests in control/snapshots; SnapshotReader's work; lines about the progress; TableProgress
      at the end.
 
-Where to go on stands in the lake alone, so whoever is stopped, killed or tried again reads what is
-left. One reader per source: the lease says who has it, and a former holder's chunks are refused by
-the epoch of claim_reader.
+The lake alone has the position, so after a stop, a kill or another try the rest is read. There is
+one reader per source: it holds a lease, and the epoch of claim_reader refuses the chunks of a
+former holder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SHARE_MAX: Final = 99  # of an estimate; the last percent is the end mark's
 def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> ReaderSettings:
     """The section of a pipeline file as the reader takes it; zero_dates: apply's."""
     wave, chunk, rate = SNAPSHOT_WAVE_BYTES_DEFAULT, section.chunk_bytes, section.bytes_per_second
-    if rate:  # the reader sleeps after a wave that came too quickly, and hears nobody meanwhile: waves are small then
+    if rate:  # the reader sleeps after a fast wave, and can't be stopped then: so waves are small
         wave = min(wave, max(SNAPSHOT_CHUNK_BYTES_MIN, int(rate * SNAPSHOT_WAVE_SECONDS_DEFAULT)))
         chunk = min(chunk, max(SNAPSHOT_CHUNK_BYTES_MIN, wave // section.parallel))
     return ReaderSettings(
@@ -306,8 +306,8 @@ class SnapshotWork:
 
 @dataclass(slots=True)
 class Looks:
-    """When a reader looks again for what has come to wait. A look is at all tables, and snapshots change their facts
-    all the time: with many tables it is rare, for a small share of the reader's time.
+    """When a reader looks again for tables that have come to wait. A look reads all tables, and snapshots change them
+    all the time. So with many tables looks are rare, for a small share of the reader's time.
 
     at: of the last one, by time.monotonic().
     """
@@ -360,7 +360,7 @@ class _Watch:
 
 
 def where_others_are(lake: LakeFiles, source: str) -> str:
-    """How far capture and apply are, for whoever waits for them and wonders which of them doesn't run."""
+    """The positions of capture and apply, so that a person sees which one the reader waits for."""
     captured, cut = source_status(lake, source), cut_ts(lake)
 
     def ago(commit_ts: int) -> str:

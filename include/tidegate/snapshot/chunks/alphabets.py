@@ -1,11 +1,12 @@
-"""The order of a text column's characters: the server is asked, since collations are its own.
+"""The order of a text column's characters. The server is asked for it, since only it knows its
+collations.
 
 In:  a column of text, its lowest and highest value; a way to ask the server.
 Out: a Scale between the two.
 
-It is asked for some hundred characters: printable ASCII, those of the two values with their
-neighbours, and some of those between. UTF-32 has each character in as many digits, whatever the
-column's character set is.
+The question has some hundred characters: printable ASCII, the characters of the two values with
+their neighbours, and some between. They are written in UTF-32, where each has the same number of
+digits, whatever the column's character set is.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Alphabets:
         self._ask = ask
 
     def scale(self, column: Column, low: str, high: str) -> Scale | None:
-        """low, high: as literals. None where the server has nothing between."""
+        """The scale between low and high (SQL literals); None if the server has no character
+        between them.
+        """
         ends = [self._characters(end) for end in (low, high)]
         count = next((n for n, (a, b) in enumerate(zip(*ends, strict=False)) if a != b), min(map(len, ends)))
         shared = "".join(ends[0][:count])

@@ -29,8 +29,8 @@ from tidegate.schema.model.types import canonical
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.spans import Key, Span, key_from_text, key_to_text
 
-# lz4 costs two thirds of zstd's CPU to pack, a fifth to unpack, and up to twice the bytes. Where they travel, to an
-# object store, bytes cost more.
+# lz4 takes two thirds of zstd's CPU to pack, a fifth to unpack, and up to twice the bytes. On the way to an object
+# store bytes cost more than CPU, so only local lakes use it.
 _PACKING: Final = {name: pa.ipc.IpcWriteOptions(compression=name) for name in ("lz4", "zstd")}
 
 
@@ -89,12 +89,14 @@ class Chunk:
 
 
 def packer(sink: pa.NativeFile, schema: pa.Schema, *, is_local: bool) -> pa.ipc.RecordBatchStreamWriter:
-    """Writes batches as a chunk's payload. is_local: of the lake; a reader of chunks needn't know."""
+    """A writer of batches as a chunk's payload. is_local: whether the lake is on a local disk. A reader of chunks
+    needn't know.
+    """
     return pa.ipc.new_stream(sink, schema, options=_PACKING["lz4" if is_local else "zstd"])
 
 
 def to_payload(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Buffer:
-    """An Arrow IPC stream of these batches; of none, too."""
+    """An Arrow IPC stream of these batches; there may be none."""
     sink = pa.BufferOutputStream()
     with packer(sink, schema, is_local=False) as writer:
         for batch in batches:

@@ -3,10 +3,10 @@
 In:  chunks of one source; tokens of waves.
 Out: commits; ChunkRefs, the places of chunks' bytes; chunks.
 
-Why each is there once: a commit records, as the source's own transaction version, the growing
-number of its landing; a landing whose answer was lost finds its number there when it is tried
-again. A number begins with the epoch of its reader (ControlTables.claim on control/snapshots): an
-overtaken reader lands nothing more.
+Why each chunk is there once: landings of a source are numbered, and a commit records the number as
+the source's transaction version. If the answer to a commit is lost, the next try finds its number
+there. The number's high part is the reader's epoch (ControlTables.claim on control/snapshots), so
+an overtaken reader can't land any more.
 
 A chunk is a row group of its own, so a worker reads just that.
 """
@@ -122,11 +122,12 @@ class ChunkWriter:
         self._lock = threading.Lock()
 
     def fence(self) -> None:
-        """A former reader lands nothing more from here on. Raises as append()."""
+        """From here on a former reader can't land any more. Raises as append()."""
         self.append(())
 
     def append(self, chunks: Sequence[Chunk]) -> None:
-        """In one commit. After LakeUnavailable the same chunks are given again, before any others.
+        """Land chunks in one commit. After LakeUnavailable the caller gives the same chunks again,
+        before any others.
 
         Raises LakeUnavailable, LakeRefused, Overtaken (another reader of this source has started).
         """

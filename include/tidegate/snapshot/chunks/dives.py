@@ -3,11 +3,10 @@
 In:  a table version with a key, of MySQL or MariaDB; a way to ask the server.
 Out: keys of rows, or their first columns; none where nothing lies between the ends.
 
-An estimate dives into the index: it costs some pages, whatever the table's size. The optimizer's
-answer is exact for few pages, and about double for more. Some servers never say more than half of
-the table; others choose a scan and say all of it. The number of rows below a place therefore can't find
-the place. Instead the piece that seems largest is cut where both sides seem equal, then the next one.
-Large pieces are cut again, and the smaller a piece is, the better its size is known.
+For an estimate the optimizer reads a few pages of the index (a dive), whatever the table's size. Its answer is exact
+for few pages, and about double for more. Some servers never answer more than half of the table; others choose a scan
+and answer all of it. So an estimate of the rows below a place can't find the place. Instead the piece that seems
+largest is cut where both sides seem equal, then the next one. The smaller a piece is, the better its size is known.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tidegate.snapshot.chunks.spans import Key
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
 
-_RANGES_PER_PART: Final = 4  # at most: who is done with a small one takes the next
+_RANGES_PER_PART: Final = 4  # at most: a reader that ends a small range takes the next one
 _EVEN: Final = 4  # a cut is good when its sides differ by less than this part of both
 # Where EXPLAIN has its `rows`, by how many columns it has: MariaDB's and MySQL 5.6's, MySQL's with partitions, and with
 # `filtered`, too.
@@ -35,7 +34,7 @@ _ROWS_IN_EXPLAIN: Final = {10: 8, 11: 9, 12: 9}
 
 
 def even_bounds(version: TableVersion, ask: Ask, parts: int, rows_min: int) -> list[Key]:
-    """Ascending keys, up to some for each of `parts` readers; none of a table with fewer rows than rows_min."""
+    """Ascending keys, at most a few for each of `parts` readers; none for a table with fewer than rows_min rows."""
     table = _Table(version, ask)
     total = table.rows("1")
     if total < max(parts, rows_min):
@@ -104,7 +103,9 @@ class _Table:
 
 
 def _cut(table: _Table, piece: _Piece) -> list[_Piece]:
-    """A piece's two sides; none when it can't be cut. One value is cut by the key's next column."""
+    """The two sides of a piece; [] if it can't be cut. A piece with a single value is cut by the
+    key's next column.
+    """
     column = table.key[len(piece.prefix)]
     place = _between(table, piece, column) if literal_sql(column) else None
     if place is None:
@@ -123,7 +124,7 @@ def _between(table: _Table, piece: _Piece, column: Column) -> tuple[str, bool] |
     if low is None or high is None:
         return None
     if low == high or table.end(piece, "ASC", compared(here, ">", low)) is None:
-        return low, True  # what a collation takes for equal is one value, too
+        return low, True  # values that a collation counts as equal are one value
     if table.rows(table.condition(piece, compared(here, "=", low))) * 2 >= piece.rows:
         return low, False
     scale = table.scale(column, low, high)

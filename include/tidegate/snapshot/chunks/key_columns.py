@@ -1,4 +1,5 @@
-"""The columns of a key as a server compares them, and the parts of a definition behind their order.
+"""A key's columns as the server compares them, and the facts of a definition that decide their
+order.
 
 In:  a table version.
 Out: columns for conditions; SQL for a value as a literal; a text per column about its order.
@@ -33,7 +34,7 @@ def compared_key(version: TableVersion) -> list[str | ByNumber]:
 
 
 def compared_as(column: Column) -> str | ByNumber:
-    """The comparison for MySQL and MariaDB: an index gives them an ENUM's value, but no range."""
+    """How MySQL and MariaDB compare a column: their index finds a value of an ENUM, but no range."""
     kind = canonical(column).kind
     if kind not in _LISTED:
         return column.name
@@ -71,15 +72,15 @@ def literal_sql(column: Column, charset: str = "") -> str:
 
 
 def ordered_as(version: TableVersion) -> tuple[str, ...]:
-    """How the server orders the columns of its key: the same text, or a continued one, is ordered
-    alike.
+    """A text per column of the key that shows how the server orders it. Columns with the same text,
+    or with a continued one, have the same order.
     """
     return tuple(_order(column) for column in key_of(version))
 
 
 def is_ordered_alike(before: Sequence[str], now: Sequence[str]) -> bool:
-    """Whether keys in order of `before` are so by `now`: members may have come after an ENUM's
-    last one.
+    """Whether keys ordered by `before` are also ordered by `now`. An ENUM may have got new members
+    at its end.
     """
     return len(before) == len(now) and all(new.startswith(old) for old, new in zip(before, now, strict=True))
 

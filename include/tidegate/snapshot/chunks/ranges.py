@@ -3,16 +3,16 @@
 In:  a table version with a key, or a TiDB's without one; a way to ask the server.
 Out: Touching spans, together the whole table.
 
-A place between the ends of the key's first column is guessed (scales.py; alphabets.py for text, by
-the server's own order of characters), and EXPLAIN's estimates (dives into the index) say how much
-lies before it: where values are about even the first guess is good enough, and one far outlier, a
-prefix that most of the text has, or holes only take more guesses. Where one value has more rows
-than a range should, it is divided by the key's next column. A table read at once isn't divided.
+A place between the ends of the key's first column is guessed (scales.py; for text alphabets.py, by
+the server's own order of characters). EXPLAIN's estimates (dives into the index) tell how many rows
+lie before it. If the values are even, the first guess is good enough. A far outlier, a common
+prefix of most texts, or holes only need more guesses. If one value has more rows than a range
+should have, it is divided by the key's next column. A table that one statement reads isn't divided.
 
-A TiDB keeps rows in regions of about one size (sampled.py): where a table has enough of them, their
-first rows are the bounds, of whatever key, and however its numbers lie (AUTO_RANDOM,
-SHARD_ROW_ID_BITS). Where it has few, integers are divided by arithmetic, with the scattering bits
-as the highest, and other keys as the regions lie.
+A TiDB keeps rows in regions of similar size (sampled.py). If a table has enough regions, their
+first rows are the bounds, for any key, and also for scattered numbers (AUTO_RANDOM,
+SHARD_ROW_ID_BITS). If it has few, integers are divided by arithmetic, with the scattering bits as
+the highest, and other keys by the regions.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _REGIONS_PER_PART: Final = 2  # with fewer of a TiDB's, ranges are as uneven as 
 
 
 def divide(version: TableVersion, ask: Ask, parts: int, rows_min: int = 0) -> tuple[Span, ...]:
-    """At most `parts` ranges; (WHOLE,) where it can't be divided, or about has fewer rows than
-    rows_min.
+    """At most `parts` ranges; (WHOLE,) if the table can't be divided, or has fewer than about
+    rows_min rows.
 
     ask: runs a SELECT in the session of SESSION. Nobody knows how many rows a TiDB's table has.
     """

@@ -1,4 +1,4 @@
-"""Where the regions of a TiDB's table begin, as places in the key of its reading.
+"""The beginnings of the regions of a TiDB's table, as keys.
 
 In:  a table version from a TiDB, a way to ask it.
 Out: keys of rows, one for each region, in the key's order; whether rows are read by _tidb_rowid.
@@ -43,7 +43,7 @@ def region_starts(version: TableVersion, ask: Callable[[str], Sequence[Sequence[
         return []
     place = quote_name(version.database, version.table)
     shown, names = ", ".join(shown for _, shown in columns), tuple(name for name, _ in columns)
-    # Without a LIMIT between the two TiDB would take an index for the order, of which there is no sample.
+    # Without the LIMIT in the subquery TiDB would use an index for the order, and it can't sample an index.
     sample = f"SELECT {key_order(names)} FROM {place} TABLESAMPLE REGIONS() LIMIT {_REGIONS_MAX}"
     try:
         rows = ask(f"SELECT {shown} FROM ({sample}) AS sampled ORDER BY {key_order(names)}")

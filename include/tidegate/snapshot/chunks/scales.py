@@ -4,8 +4,8 @@ In:  a column, its lowest and highest value as literals, for text the alphabet t
      it in order by.
 Out: a Scale; None where nothing is known to lie between.
 
-A guess needn't be exact, nor the order: the server compares, and a bound is always an existing
-value. Where this order isn't the server's, ranges are less even, and no row is missed.
+Neither a guess nor this order must be exact: the server compares, and a bound is always an existing
+value. If this order isn't the server's, ranges are less even, but no row is missed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def _decimal(number: int, digits: int) -> str:
 
 
 def _bits(value: float) -> int:
-    """Numbers that are ordered as floats are: half of those between two powers of two lie below their middle."""
+    """A float as an integer with the same order. Between two powers of two, half of the integers
+    lie below the middle.
+    """
     (bits,) = struct.unpack(">q", struct.pack(">d", value))
     return int(bits) if bits >= 0 else -(int(bits) & 0x7FFF_FFFF_FFFF_FFFF)
 

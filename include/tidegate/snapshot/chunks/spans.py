@@ -3,9 +3,9 @@
 In:  the ranges of a table, the waves' readings, the refused waves.
 Out: the unread part.
 
-A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them.
-Here two keys are only compared as equal texts, because only the server's collations know their
-order. That suffices: a reader always reads a range from its beginning.
+A key is a tuple of SQL literals, one per key column, in the server's own form. Keys are only
+compared for equal text here, because only the server's collations know their order. That is enough,
+since a reader always reads a range from its beginning.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ class ReadSpans:
 
 
 def left_of(ranges: Iterable[Span], waves: Iterable[ReadSpans]) -> tuple[Span, ...]:
-    """The spans to read, in order of their becoming. waves: in order of their reading.
+    """The spans that are still to be read, in the order in which they arose. waves: in the order of
+    their reading.
 
-    A span no longer left, since it was read twice, changes nothing.
+    If a wave has read a span that isn't left any more (it was read twice), nothing changes.
     """
     left = list(ranges)
     for wave in waves:

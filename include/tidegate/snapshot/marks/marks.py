@@ -108,8 +108,8 @@ class MarkWriter:
 
     @staticmethod
     def _may_list_branches(cursor: Any) -> bool:
-        """MariaDB lets everybody; MySQL lets those with XA_RECOVER_ADMIN (it orders XA COMMIT among
-        its commits).
+        """Whether the account may list prepared transactions: in MariaDB every account, in MySQL
+        those with XA_RECOVER_ADMIN. (MySQL orders XA COMMIT among its commits.)
         """
         try:
             prepared_branches(cursor)
@@ -120,7 +120,7 @@ class MarkWriter:
         return True
 
     def _is_there(self, cursor: Any) -> bool:
-        """An account with the right to write the table needs no right to create it."""
+        """Whether the table exists: then the account needs no right to create it."""
         cursor.execute(
             "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s", WATERMARK.split(".")
         )
@@ -144,8 +144,8 @@ class MarkWriter:
             raise self._unfit(what, "set binlog_order_commits=ON at the source")
 
     def _check_replicates(self, cursor: Any, variables: Mapping[str, str]) -> None:
-        """A GTID of a replica's own is missing at its primary: replication breaks over it, sooner
-        or later.
+        """Refuse a replica. A write there gets a GTID that its primary doesn't have, and breaks
+        replication sooner or later.
         """
         mariadb = "MARIADB" in variables.get("version", "")
         if not mariadb and variables.get("gtid_mode", "") not in GTIDS_GIVEN:

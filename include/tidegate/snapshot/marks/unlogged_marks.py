@@ -4,13 +4,12 @@ In:  the server, bronze as capture lands it, the marks a reader would write.
 Out: events of kind `marked` in control/snapshots: a mark, and the two commit_ts around the wave's
      reads.
 
-Why it is as exact as marks in the log. A chunk is a transaction at L, and its one need is this:
-every transaction at or below L is visible to its reads. Before the reads the server is therefore
-asked for the visible part of its log (mysql/facts/visible.py), and L is the resolved_ts of the newest
-captured segment with an end at or before that: nothing at or below L comes any more, and all of it
-lies before that place. H must cover everything in the reads: after them the server is asked for
-the end of its log, and H is a resolved_ts beyond that place. The mark is told when capture has come
-there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
+Why it is as exact as marks in the log. A chunk counts as a transaction at L. It needs one thing: every transaction at
+or below L is visible to its reads. So before the reads the server is asked how much of its log is visible
+(mysql/facts/visible.py). L is the resolved_ts of the newest captured segment that ends at or before that place: nothing
+at or below L comes any more, and all of it lies before the place. H must cover everything in the reads. So after them
+the server is asked for the end of its log, and H is a resolved_ts beyond that place. The mark is recorded when capture
+has come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
 
 Apply has the last word on where such a wave ends in its order
 (spark_jobs/window/waves/unlogged_marks.py).
@@ -81,8 +80,8 @@ class UnloggedMarks:
         return self
 
     def write(self, mark: Mark) -> Position | None:
-        """Take or tell one mark. The place of a low mark: where the log ended before. Raises
-        SourceRefused, SourceUnavailable.
+        """Take or record one mark. Returns the place of a low mark: the end of the log before the
+        reads. Raises SourceRefused, SourceUnavailable.
         """
         if mark.kind is MarkKind.LOW:
             return self._look()
@@ -95,7 +94,7 @@ class UnloggedMarks:
         return None
 
     def _look(self) -> Position:
-        """The part of the log in the view of every read from here on."""
+        """The place in the log up to which every read from now on sees it."""
         try:
             with self._connection.cursor() as cursor:
                 end = current_position(cursor)

@@ -3,9 +3,9 @@
 In:  a reader's marks; apply's findings in the log.
 Out: the text of a mark, the SQL to write it, the table version for decoding its rows.
 
-One row per pipeline and source, changed by an UPDATE with a commit of its own. All facts of a mark
-are in one column, different each time: an image without unchanged columns
-(binlog_row_image=MINIMAL) still has all of it.
+There is one row per pipeline and source. Each mark is an UPDATE of it with its own commit. All
+facts of a mark are in one column, whose value is new each time. So an image without unchanged
+columns (binlog_row_image=MINIMAL) still has all of it.
 """
 
 from __future__ import annotations
@@ -78,10 +78,9 @@ class Mark:
     """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low
     one.
 
-    at: for a high one, the place in the log (`file:offset`) that divides the seen from the unseen
-    for the wave's one view; "" when the low mark is that place, or the wave has many views. exact:
-    of a high one, whether the wave's one view lies exactly there for what foreign keys do unseen,
-    too (snapshot/by_view.py).
+    at: of a high mark: the place in the log (`file:offset`) up to which the wave's single view sees
+    it; "" if the low mark is that place, or if the wave has many views. exact: of a high mark: the
+    view lies exactly there also for unlogged changes by foreign keys (snapshot/by_view.py).
     """
 
     snapshot: str

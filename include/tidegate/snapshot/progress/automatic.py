@@ -1,19 +1,19 @@
-"""The tables snapshotted without a person, and the times.
+"""Which tables are snapshotted without a person's request, and when.
 
 In:  a pipeline file; control/table_states and schema_history for tables, control/snapshots for
      snapshots.
 Out: an Outlook per logical table without all its rows; the due physical tables; a person's view of
      them.
 
-A table waits when it is held and only its rows, read anew, end that; or when its newest version
-says so and apply hasn't come to it yet, as on a pipeline's first start. The reader requests the due
-ones, and apply decides nothing: a vanished or unreadable table fails with its reason, in
-control/snapshots.
+A table waits if it is held and only a new read of its rows ends that. It also waits if its newest
+version says so and apply hasn't come to it yet, as at a pipeline's first start. The reader requests
+the due tables; apply decides nothing. The snapshot of a missing or unreadable table fails, with the
+reason in control/snapshots.
 
-No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since
-it is held again, is asked for ever more seldom. A person's requests with a good end don't count:
-the table was whole. A snapshot cancelled by a person isn't asked for until a person asks. Nor is
-one that would lose a table's past.
+Requests must not repeat quickly. If a table's snapshots of the last day failed, or the table was
+held again after them, each next request waits longer. A person's requests that ended well don't
+count: the table was whole. If a person cancelled a snapshot, or if it would lose a table's past,
+only a person requests it again.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from tidegate.tables import State
 from tidegate.text_layout import age_text, counted
 
 _DAY: Final = timedelta(days=1)
-_CLOCKS: Final = timedelta(hours=1)  # what was told later than this was told by a clock that was wrong
+_CLOCKS: Final = timedelta(hours=1)  # an event from further in the future comes from a wrong clock
 _GROWS: Final = 4
 _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The snapshot's way with a logical table waiting for its rows.
+    """What snapshots will do for a logical table that waits for its rows.
 
     physical: the sources of its rows. due_at: the time of its own request; None without one. why:
     the reason for that, or of the last failed snapshot. tries: snapshots of it within a day, in
@@ -114,7 +114,9 @@ def outlooks(
 def _of_all(
     pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
 ) -> Outlook:
-    """Each shard of a routed table waits for itself; what is due first says when."""
+    """The outlook of one table. Each shard of a routed table waits by itself; the first due one
+    decides the time.
+    """
     if not any(pipeline.tables.logical(*shard.pair).routed for shard in physical):
         return _outlook(pipeline, physical, past, now)
     each = [_outlook(pipeline, (shard,), [t for t in past if (t.source, *t.name) == shard], now) for shard in physical]
@@ -160,8 +162,8 @@ def _outlook(
 def seen(
     pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus], snapshots: ShownSnapshots | None = None
 ) -> tuple[TableStatus, ...]:
-    """Tables as a person sees them: one without need of a person isn't held, but waits for its
-    snapshot.
+    """Tables as people see them: a table that needs no person is shown as waiting for its snapshot,
+    and not as held.
 
     One whose snapshot was tried in vain, or is taken by no reader, stays held, and says so. One of
     a source without snapshots stays as it is. snapshots: of a caller looking again. Raises

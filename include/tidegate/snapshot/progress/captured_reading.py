@@ -1,14 +1,13 @@
-"""Whether a reader is at the server that capture reads; and the waves whose end capture will never get.
+"""Check that a reader uses the server that capture reads, and find waves whose end mark capture will never get.
 
 In:  bronze/segments: the server of the newest one; tables with the waves waiting for apply's
      answer.
 Out: SourceUnavailable once capture reads another server; lost waves, and end marks.
 
-Apply refuses rows of another server than the log's each time, so a reader there would read in vain.
-A high mark may be written at a server that dies before capture gets the mark. Then apply never
-answers the wave. The wave is certainly lost once capture reads another server and apply has come to
-where capture was then: the mark would be below that place. A reader may take a wave for lost although
-apply answers it later: its rows are then read twice, and this changes nothing.
+Apply always refuses rows of another server than the log's, so a reader there would work in vain. A server may die after
+a high mark was written, and before capture gets the mark. Then apply never answers the wave. The wave is certainly lost
+once capture reads another server and apply has come to capture's position at that time: the mark would lie below it. If
+apply answers a wave that the reader counts as lost, its rows are only read twice.
 
 An end mark can be lost likewise, when its reader is long gone. It is written again as soon as
 capture reads a server without it: a table with two ends is as whole as after the first one.

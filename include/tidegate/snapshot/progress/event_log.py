@@ -4,8 +4,8 @@ In:  a lake; the caller's own appended events.
 Out: SnapshotEvents, each once, whichever files they have been packed into since; all of them anew
      when some were taken out of the table (worth_keeping.py).
 
-Each event has a key of its own. A file whose events are known therefore costs a look at its keys, and
-no event of it is made again.
+Each event has its own key. So for a file whose events are known only the keys are read, and no event object is made
+again.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class EventLog:
     _known: set[Key] = field(default_factory=set)
 
     def look(self) -> tuple[bool, list[SnapshotEvent]]:
-        """Whether earlier events are told once more, and the events. Raises LakeUnavailable,
-        LakeRefused.
-        """
+        """(whether earlier events come again, the new events). Raises LakeUnavailable, LakeRefused."""
         state = control.load(self.lake, SNAPSHOTS)
         if state is None or state.version == self.version:
             return False, []
@@ -66,7 +64,7 @@ class EventLog:
         return anew, events
 
     def know(self, events: Iterable[SnapshotEvent]) -> None:
-        """The appender of events has them already: they aren't reported to it."""
+        """Note events that the caller appends itself: look() doesn't return them."""
         self._known.update(map(_key, events))
 
     def appended(self, version: int) -> None:

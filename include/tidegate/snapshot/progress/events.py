@@ -83,7 +83,7 @@ def meaning(kind: EventKind, table: str) -> EventKind | Meaning:
 
 
 class SnapshotState(StrEnum):
-    """Where a table's snapshot stands."""
+    """The state of a table's snapshot."""
 
     REQUESTED = "requested"
     RUNNING = "running"

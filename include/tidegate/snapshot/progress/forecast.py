@@ -53,8 +53,8 @@ class _Pace:
 
     @classmethod
     def of(cls, begun: Sequence[TableProgress], now: float) -> _Pace:
-        """A wave under way slows it from when it takes longer than those before: else a reader that is throttled, or
-        gone, would be done at once.
+        """The pace now. If the wave under way takes longer than those before, it lowers the rate: otherwise a throttled
+        or missing reader would seem to be done at once.
         """
         waves, rows = sum(table.waves for table in begun), sum(table.rows for table in begun)
         if not waves:

@@ -1,5 +1,5 @@
-"""Waves in wait for the end of a hold: apply has passed them, and takes them once their table goes
-on.
+"""Waves that wait for the end of a hold: apply has passed them, and takes them when their table
+goes on.
 
 In:  TableProgress; the holds of the lake's tables.
 Out: the tables of such waves, and why they wait. A table held for its rows isn't among them before

@@ -4,12 +4,11 @@ out of every rebuild's reach.
 In:  bronze/chunks, control/snapshots, the time, where bronze begins.
 Out: removable files, all of whose chunks are such; a commit without them.
 
-Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has
-the segments from its low mark on: a rebuild reads both, and without the segments it could use
-neither. Without an answer it stays as long as its snapshot isn't over, since a held table may take
-it when it goes on; and a repair, without a request in control/snapshots, has no end but its answer.
-An unanswered chunk therefore goes by age, too, and nothing younger than a few days goes: a reader
-lands chunks before anybody hears of them.
+Apply answers each wave once per table. If apply took the wave, its chunks stay as long as bronze
+has the segments from its low mark on: a rebuild needs both. If there is no answer, they stay while
+the snapshot isn't over, since a held table may take them when it goes on. A repair has no request
+in control/snapshots, so only an answer ends it. So unanswered chunks also go by age. Nothing
+younger than a few days goes: a reader lands chunks before any event names them.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  a lake, again and again; names of tables waiting for their rows.
 Out: TableProgress of these, in order of their requests.
 
-Ten thousand tables leave sixty thousand events behind, and most of them are of tables whose last
-snapshot is done: of those no event is made, unless the table waits. A file of events is read once,
-as long as none goes.
+Ten thousand tables leave sixty thousand events, most of them about tables whose last snapshot is
+done. No event object is made for those, unless the table waits. A file of events is read once, as
+long as no file is removed.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ A table is filled if it wasn't whole at its snapshot's beginning: an `opened` ev
 says so, with the commit_ts of silver's emptying. Until the snapshot's `done` it lacks rows. An
 `opened` event without a table says where a wave's low mark is.
 
-Answers for windows are carried forward with the events: no answer goes through all of them. Apply
-alone writes `opened`, `done` and `placed`, and has its own in memory in their order; the others'
-events don't depend on earlier ones.
+The answers are updated with each event, so no answer reads all events. Only apply writes `opened`,
+`done` and `placed`, and has its own events in memory in their order. Other events don't depend on
+earlier ones.
 """
 
 from __future__ import annotations

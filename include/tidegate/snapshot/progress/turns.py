@@ -3,9 +3,9 @@
 In:  the known events; a snapshot.
 Out: the time for its next event.
 
-Events count in the order of their times (events.py). A clock may be put back, and a person's, a reader's and apply's
-machines have clocks of their own: a resume with the time of a clock behind the pause's would never count. An event's
-time therefore lies after all times of its snapshot that its author knows.
+Events count in the order of their times (events.py). Clocks may be put back, and the machines of a person, a reader and
+apply have different clocks. If a resume got an earlier time than its pause, it would never count. So an event's time
+lies after all times of its snapshot that its author knows.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Tables with rows in no log: older than capture, kept since the pipeline file changed, and quiet.
+"""Tables whose rows are in no log: they are older than capture, the pipeline file keeps them only
+since it changed, and nobody has written to them.
 
 In:  a pipeline, its lake, how to reach its sources.
 Out: physical tables waiting for a snapshot, though neither schema_history nor control/table_states
      knows them.
 
-The tables at capture's first start are in the baseline, and later ones in the log, which apply has
-followed up to the cut, or up to where the source was left behind. An older table without a version
-was therefore there before and isn't in the baseline, since the baseline has only the tables kept
+Tables that existed at capture's first start are in the baseline. Later ones are in the log, which
+apply has followed up to the cut, or up to where the source was left behind. So an older table
+without a version existed before, and isn't in the baseline because the pipeline file didn't keep it
 then. Nothing in the lake names it, so the server is asked: once per run, because a run reads the
 pipeline file once.
 """

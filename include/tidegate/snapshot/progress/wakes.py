@@ -1,4 +1,5 @@
-"""When to start a reader of snapshots: due tables weren't asked for, or were asked for and left.
+"""When to start a reader of snapshots: due tables aren't requested yet, or requested tables have no
+reader.
 
 In:  the Delta logs of control/table_states, schema_history and snapshots, looked at now and then;
      their rows when one has grown, or a table's time has come. A running reader makes
@@ -6,8 +7,8 @@ In:  the Delta logs of control/table_states, schema_history and snapshots, looke
 Out: names of tables; none of them once the pipeline file keeps others, for of a quiet one only its
      server knows (unheard.py). The caller keeps the last news and starts the reader.
 
-An open table belongs to a reader as long as events of it come. When none come, its reader may be
-gone: another reader is started, less and less often while it brings nothing.
+An open table has a reader as long as new events about it come. If none come, the reader may be
+gone, and another one is started; less and less often while nothing comes of it.
 """
 
 from __future__ import annotations

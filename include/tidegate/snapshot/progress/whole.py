@@ -4,8 +4,8 @@ In:  events of control/snapshots, a table, a moment.
 Out: the commit_ts of the first low watermark of the newest snapshot that was whole by then; why a
      rebuild doesn't have the rows of a snapshot.
 
-A row that changes before its range is read is taken from the range then, as of a later low watermark, and each change
-after that is in the log.
+If a row changes before its range is read, the range has its new values, as of a later low watermark. Each change after
+that is in the log.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  a connection to the source, keys as decode gives their columns.
 Out: ReadByKey: the table as the server shows it, its rows with these keys.
 
-The column's collation compares a key's literals with the rows: rows with other keys
-may come along.
+The server compares a key's literals by the column's collation, so rows with other keys may come as
+well.
 """
 
 from __future__ import annotations

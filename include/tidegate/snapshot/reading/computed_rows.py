@@ -1,11 +1,11 @@
-"""Generated columns of rows at hand, computed by the server that has their table.
+"""Generated columns of given rows, computed by the server that has their table.
 
 In:  a connection to a MariaDB, a table as it shows it, rows with its stored columns.
 Out: the rows with the values computed there. Raises NotComputed where it can't.
 
 The rows go into a temporary table LIKE theirs, with the same expressions, types and collations.
-This session alone sees it, and a server with binlog_format=ROW logs nothing of it. The rows read
-back may have other stored values than those given: whoever asks compares them.
+Only this session sees it, and a server with binlog_format=ROW doesn't log it. The stored values
+that are read back may differ from the given ones: the caller compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GRANT: Final = f"GRANT CREATE TEMPORARY TABLES ON {WATERMARK_DATABASE}.*"
 _PLACE: Final = (WATERMARK_DATABASE, "asked_rows")
 _TABLE: Final = quote_name(*_PLACE)
 _DROP: Final = f"DROP TEMPORARY TABLE {_TABLE}"
-# A row that the log has is no row to be refused, or to be numbered anew.
+# A logged row must not be refused by a check, nor get a new AUTO_INCREMENT number.
 _INSERT: Final = "SET STATEMENT sql_mode = 'NO_AUTO_VALUE_ON_ZERO', check_constraint_checks = 0 FOR INSERT INTO"
 _NOT_GRANTED: Final = frozenset({1044, 1049, 1142})  # 1049: there is no such database
 _CLIENT_ERRORS: Final = range(2000, 3000)  # the connection is lost
@@ -84,7 +84,7 @@ def computed_rows(
 
 
 def _drop_unique(cursor: Any) -> None:
-    """A column that isn't given has the same value in all rows."""
+    """Drop unique indexes: a column that isn't given has its default, the same value in all rows."""
     cursor.execute(f"SHOW INDEX FROM {_TABLE} WHERE Non_unique = 0 AND Seq_in_index = 1 AND Key_name <> 'PRIMARY'")
     for index in cursor.fetchall():
         cursor.execute(f"ALTER TABLE {_TABLE} DROP INDEX {quote_name(_text(index[2]))}")

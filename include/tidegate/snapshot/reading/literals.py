@@ -1,4 +1,4 @@
-"""A row's key as SQL literals that the server compares exactly as it compares the row itself.
+"""A row's key as SQL literals, which the server compares exactly as it compares the row.
 
 In:  a row of a binary result set, its plan.
 Out: a Key, in order of the key's columns; conditions and an order over it.

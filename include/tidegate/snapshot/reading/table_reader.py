@@ -3,13 +3,14 @@
 In:  a table version as the server has it, a range of keys, bounds in rows and bytes.
 Out: Chunks, each from where the one before ended; the rest of the range.
 
-A statement asks for so many rows as fit a chunk by what rows came to so far; when they come to
-more, its result is cut into several chunks. Small ones cost little, and the last statement's rows
-never have to fit the memory twice.
+A statement asks for as many rows as fit into a chunk, by the size of earlier rows. If they are
+larger, its result is cut into several chunks. Small chunks cost little, and a statement's rows
+never have to fit into memory twice.
 
-A TiDB's table without a key is read in order of _tidb_rowid. In a partitioned one two rows may have
-one number (EXCHANGE PARTITION brings rows with theirs), so it is asked first at which number a
-statement ends, and all rows up to it come, however many have it.
+A TiDB's table without a key is read in the order of _tidb_rowid. In a partitioned table two rows
+may have the same number, because EXCHANGE PARTITION brings rows with their numbers. So a first
+query finds the number at which a statement ends. The statement then reads all rows up to it,
+however many have that number.
 """
 
 from __future__ import annotations

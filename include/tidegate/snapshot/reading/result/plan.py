@@ -114,7 +114,7 @@ class ReadPlan:
         return ", ".join(column.expression for column in self.columns)
 
     def check(self, codes: list[int]) -> None:
-        """Raise SchemaMismatch when a result's columns aren't of these types: the table was changed meanwhile."""
+        """Raise SchemaMismatch if a result has other column types: the table was changed meanwhile."""
         for column, code in zip(self.columns, codes, strict=True):
             if code not in column.codes:
                 raise SchemaMismatch(
