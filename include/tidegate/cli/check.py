@@ -111,7 +111,7 @@ def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any
 
 
 def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
-    """The free room on this machine's disks: capture's, the lake's, Spark's. The bounds are those of the alert disk_low."""
+    """The free room on this machine's disks: capture's, the lake's, Spark's. The alert disk_low has the same bounds."""
     from tidegate.limits import DISK_LOW_BYTES
     from tidegate.metrics.disks import disks
     from tidegate.metrics.rules import bound

@@ -3,14 +3,12 @@
 In:  a lake, a folder for its copy, perhaps with an earlier copy.
 Out: a backup: tables at versions of one moment, by name in its paper.
 
-The order makes the versions fit. First the versions of control's tables are noted, all at one
-moment; directly afterwards those of silver's tables, then those of the changelogs. These versions are
-copied, however long it takes. Bronze comes last, at its newest version. Nothing in the copy then
-mentions data that came too late for it: silver is as far as control says or a little further, as
-after a killed apply, and bronze has all of silver's data. Before all this, only files are copied, in
-any order. If a source is captured for the first time meanwhile, the copied control may have its
-columns while the copy lacks them: then all of it is done again. The same happens if VACUUM takes a
-chosen version.
+The order makes the versions fit. First the versions of control's tables are noted, all at one moment; directly
+afterwards those of silver's tables, then those of the changelogs. These versions are copied, however long it takes.
+Bronze comes last, at its newest version. So nothing in the copy names data that the copy lacks. Silver is as far as
+control says, or a little further, as after a killed apply. Bronze has all of silver's data. Before all this, only files
+are copied, in any order. If a source is captured for the first time meanwhile, the copied control may have its columns
+while the copy lacks them: then all of it is done again. The same happens if VACUUM takes a chosen version.
 
 A kill costs nothing: a file already there with its size isn't copied again. An earlier backup in
 the same folder counts until the new one has ended, since its versions stay, unless a table was made
@@ -56,7 +54,8 @@ CHANGELOG: Final = "changelog"
 VALUE_LOGS: Final = "control/value_logs"  # which value logs owe the lake something (capture/owing.py)
 BRONZE: Final = (tables.SEGMENTS.path, tables.CHUNKS.path)  # segments name chunks
 _CONTENTS_TOLD: Final = 3
-# Of control first what a window writes last: should it never be still, each says no more than those after it.
+# Control's tables in reverse order of a window's writes: if control never rests, each table names nothing that a later
+# one lacks.
 _LAST_WRITTEN: Final = (tables.CUTS, tables.SNAPSHOTS, tables.TABLE_STATES, tables.FOLLOWED)
 
 
@@ -137,8 +136,8 @@ class Backup:
             self._before = {} if self.recheck else self._earlier
 
     def _check_same(self) -> None:
-        """A lake without its vital tables, or one begun anew, doesn't take an earlier backup's
-        place: just then the backup is needed. Raises LakeRefused.
+        """Refuse a lake that lost its vital tables, or was begun anew: it must not replace an
+        earlier backup, which is needed just then. Raises LakeRefused.
         """
         unlike = []
         for path, copied in sorted(self._earlier.items()):
@@ -155,7 +154,7 @@ class Backup:
             )
 
     def _void(self, path: str) -> None:
-        """The earlier backup needs the files about to go."""
+        """Mark the earlier backup as unusable: files that it needs are about to go."""
         self.held()
         paper = Paper.read(self.target.store(FOLDER))
         if paper is not None and paper.whole is not None:
@@ -177,7 +176,7 @@ class Backup:
             copy.fill(self._before.get(path))
             self._count(copy)
 
-        # What is wrong with one is said when its version is copied.
+        # A table's own error is reported when its version is copied.
         _at_once([*self._large(), *BRONZE], fill, lambda *_: None)
 
     def _sealed(self) -> CopyManifest:
@@ -191,7 +190,7 @@ class Backup:
             self._before = {**self._before, **made.tables}
             why = "VACUUM took files" if is_whole else "a source was captured for the first time"
             self.report(f"{why} meanwhile: all that changed is copied again")
-        if is_whole:  # as good as a copy can be; the first window has more to do
+        if is_whole:  # the copy is usable; its first window has more work
             return made
         raise LakeUnavailable("new sources come faster than it is copied", where=self.lake.root)
 
@@ -225,7 +224,7 @@ class Backup:
         raise LakeUnavailable("control tables change faster than they are copied", where=self.lake.root)
 
     def _still(self) -> dict[str, int]:
-        """Versions of control's tables between two looks without a change."""
+        """Versions of control's tables at a moment without changes: two looks gave the same."""
         before = self._versions()
         for look in range(COPY_LOOKS_ATTEMPTS_MAX):
             now = self._versions()
@@ -260,7 +259,7 @@ class Backup:
         return sizes
 
     def _forget_small(self, made: CopyManifest) -> None:
-        """Behind the paper: remove small files only in earlier backups."""
+        """After the paper is written: remove small files that only earlier backups have."""
         target = self._between.places[1]
         for path in [f"{VALUE_LOGS}/{file.path}" for file in target.files(VALUE_LOGS)]:
             if path not in made.small:

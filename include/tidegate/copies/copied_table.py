@@ -3,13 +3,13 @@
 In:  the table's path in both, its version, or none for the newest; the earlier copy's manifest.
 Out: Copied. The copy has each file of its version, and the log up to there.
 
-The version is chosen first. Then files are copied, those of older versions too where they are still
-there; then the log up to the version, no entry beyond it; then the copy is read as a reader would,
-and each named file must be there. VACUUM, retention and the log's cleanup may take a listed file:
-then a newer version is chosen, without need of it. A file with its name and its size isn't copied
-again: data files and commits are never changed. The one exception is a table dropped and made anew,
-or put back: its commits have the names of others. The newest common commit is therefore compared.
-Where it differs the copy's log goes first, the newest entry first.
+The version is chosen first. Then files are copied, also those of older versions that still exist;
+then the log up to the version, and no later entry. Then the copy is read as a reader would, and
+each named file must be there. VACUUM, retention and the log's cleanup may remove a listed file:
+then a newer version is chosen, which doesn't need it. A file with the same name and size isn't
+copied again, since data files and commits never change. There is one exception: if a table was
+dropped and made anew, or put back, other commits have the same names. So the newest common commit
+is compared. If it differs, the copy's log is removed first, from the newest entry on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidegate.text_layout import counted
 from tidegate.upsert.deletions.deletion_vector import stored_path
 
 _VERSION_DIGITS: Final = 20
-_COMPACTED: Final = ".compacted.json"  # says again what commits say, of two versions
+_COMPACTED: Final = ".compacted.json"  # repeats the commits of several versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class TableCopy:
         one's.
         """
         newest = self.newest(before)
-        # A table that was made anew and has come as far is brought with its version.
+        # If a table was made anew and has come as far, its version is copied later.
         if newest is not None and (before is None or before.version != newest):
             self._bring_files()
 
@@ -193,7 +193,8 @@ class TableCopy:
             raise GoneMeanwhileError(next(file.path for file in lacking if file.path not in brought))
         data = self.between.source.store(self._log).get(LAST_CHECKPOINT)
         hint = hinted(data)
-        # One of a checkpoint that was made since the listing isn't true of the copy, and delta-rs can't open that.
+        # A `_last_checkpoint` of a checkpoint made since the listing would be wrong in the copy, and delta-rs couldn't
+        # open it.
         if data is not None and hint is not None and any(name.startswith(f"{hint:020d}.checkpoint") for name in names):
             self.between.target.store(self._log).replace(LAST_CHECKPOINT, data)
 
@@ -259,7 +260,9 @@ def live_names(lake: LakeFiles, path: str, state: TableState) -> Iterator[str]:
 
 
 def is_data(path: str) -> bool:
-    """Logs of folders in the table, too, are left out: Spark's private copies, read by nobody."""
+    """Whether a file is data. Logs of folders in the table are left out, too: they are private
+    logs, which no reader needs.
+    """
     return LOG not in path.split("/")
 
 

@@ -1,4 +1,4 @@
-"""Published silver tables whose log the lake doesn't have any more: no backup can have them.
+"""Published silver tables whose log is gone from the lake: a backup can't have them.
 
 In:  a lake, the paths that a backup has or names.
 Out: the other paths. A table that came since the backup has a log, and isn't among them.

@@ -1,4 +1,5 @@
-"""A lake's move to another place: a copy under full work, then the later changes while all rests.
+"""Move a lake to another place: first a copy while everything runs, then the later changes while
+everything rests.
 
 In:  a lake, a folder for it, the leases of its pipeline.
 Out: the lake there; the old one stays as it is, and says where it went (lake/format/unfinished.py).
@@ -48,7 +49,7 @@ def move(
     """
     if _has_moved(lake, target):
         ours = Paper.read(target.store(FOLDER))
-        # Else it may have gone on from there, or be a backup's by now.
+        # Otherwise the lake may have gone on from there, or the folder may be a backup by now.
         if ours is not None and ours.kind is FolderKind.MOVE:
             target.store(FOLDER).delete([NAME])
         return None
@@ -77,8 +78,8 @@ def move(
 
 
 def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> CopyManifest | None:
-    """Copy the rest, and say at the old place where the lake is; None where somebody has written to
-    control since, whom no lease keeps out: a person's answer, a verification.
+    """Copy the rest, and note at the old place where the lake is. None if somebody wrote to control
+    meanwhile without a lease: a person's answer, a verification.
     """
     made = work.run()
     if made.lacks:

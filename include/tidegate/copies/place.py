@@ -3,9 +3,9 @@
 In:  a folder's path or URL, and the store's options by delta-rs's names.
 Out: CopyPlace: its files, each read in parts, written whole or not at all.
 
-A file on a disk gets its name when all of it is on the disk; an object is there when all of it was
-sent. A file with the size of the original is therefore a copy of it, after a kill too: no copied
-file is ever changed under its name.
+A file on a disk gets its name when all of it is on the disk. An object exists when all of it was
+sent. So a file with the original's size is a whole copy, also after a kill: no copied file is ever
+changed under its name.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class BucketPlace(ObjectStore):
             if len(first) < 2:
                 self._client.put(self._path + path, b"".join(first), use_multipart=False)
                 return
-            # Not put() with an iterator: that asks it from within the store's own runtime, where nothing can be read.
+            # put() with an iterator doesn't work: it would read the other place from within the store's own runtime.
             sink = obstore.open_writer(
                 self._client, self._path + path, buffer_size=COPY_PART_BYTES, max_concurrency=COPY_UPLOAD_THREADS_MAX
             )

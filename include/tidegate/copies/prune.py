@@ -1,14 +1,14 @@
-"""A backup's folder without files needed neither by the newest backup nor by the lake as it is.
+"""Remove files from a backup's folder that neither the newest backup nor the present lake needs.
 
 In:  the lake, its backup, and the backup's manifest.
 Out: files of tables in the backup are gone if neither the backup's version names them nor the lake
      has them; so are entries of logs from before the point both reach back to. dry: only counted.
 
-The lake may have lost a table, and the backup then has the last copy. Only tables taken from the
-lake by the backup are pruned; others are named, and stay. The backup's folder is listed before the
-lake's: a file missing from the lake was lost before, and comes into no later backup, as file names
-are never used again. The backup's version is read before anything goes. A kill leaves some needless
-files; the next call removes them.
+If the lake has lost a table, the backup has the last copy. So only tables that this backup took
+from the lake are pruned; others are named, and stay. The backup's folder is listed before the lake.
+So a file that the lake lacks was gone before, and no later backup needs it, because file names are
+never used again. The backup's version is read before anything is removed. A kill leaves some
+needless files; the next call removes them.
 """
 
 from __future__ import annotations

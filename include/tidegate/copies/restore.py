@@ -1,9 +1,8 @@
 """A backup put into an empty lake: each table at its version in the backup's paper, not beyond.
 
 In:  a backup, the pipeline's lake, empty; nobody works on it (leases).
-Out: the lake, as it was when the backup ended. Until all of it is there it says so
-     (lake/format/unfinished.py), and whoever takes it for a lake is refused; a killed restore is run
-     again.
+Out: the lake, as it was when the backup ended. Until all of it is there, a paper marks it as unfinished
+     (lake/format/unfinished.py), and every job refuses it. A killed restore is run again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From changes to what silver needs: the phases of a table's window, and the net change per key.
+"""Turn changes into silver's input: the phases of a table's window, and the net change per key.
 
 In:  decoded changes in log order, the versions of their table.
 Out: the phases of a table's window, one change per key.

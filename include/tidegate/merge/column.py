@@ -8,7 +8,7 @@ from typing import Final
 from tidegate.masks import MASK_METADATA
 from tidegate.row_expressions import COMPUTED_METADATA
 
-# In a column's metadata in Delta's schema: what the source has there.
+# Key in a column's metadata in Delta's schema: the column at the source.
 SOURCE_METADATA: Final = "tidegate.source"
 
 

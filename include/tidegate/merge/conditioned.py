@@ -1,7 +1,7 @@
 """Whether silver can follow a condition for the rows of a table (tables.rows).
 
 In:  the condition of a logical table, a version of one of its physical tables.
-Out: SchemaMismatch where rows can't be asked, or can't be followed.
+Out: SchemaMismatch if rows can't be tested by the condition, or can't be followed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tidegate.schema.model.types import canonical
 SECTION: Final = "tables.rows"
 
 
-# Others that silver has as texts (JSON, TIME, UUID, decimals of many digits) are values to the server.
+# Not among them: types that silver has as text and the server doesn't compare as text (JSON, TIME, UUID, decimals of
+# many digits).
 _COMPARED: Final = frozenset(
     {Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.YEAR, Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP}
     | {Kind.TEXT, Kind.ENUM, Kind.SET}
@@ -26,7 +27,7 @@ _COMPARED: Final = frozenset(
 
 
 def check_condition(condition: Condition, version: TableVersion) -> None:
-    """Raise SchemaMismatch where rows of a version can't be asked, or where silver can't follow the
+    """Raise SchemaMismatch if rows of a version can't be tested, or if silver can't follow the
     condition.
     """
     columns = by_name(version)

@@ -1,4 +1,4 @@
-"""The verdict on a table when the pipeline file keeps other tables than before: where it goes on, or why it waits.
+"""The verdict on each table after the pipeline file has changed its selection: where it goes on, or why it waits.
 
 In:  the physical tables kept before and now with the logical table of each, their versions, what silver and bronze
      have.
@@ -55,8 +55,8 @@ GONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LeftAt:
-    """Where a table was left. commit_ts: up to there silver has it; not whole: silver lacks rows from at or below it,
-    and bronze wouldn't bring them.
+    """The position of a table when it was left. commit_ts: silver has it up to there. whole: False: silver lacks rows
+    from at or below commit_ts, and bronze wouldn't bring them.
     """
 
     commit_ts: int
@@ -66,7 +66,7 @@ class LeftAt:
 @dataclass(frozen=True, slots=True)
 class FollowVerdict:
     """state: released, held or left, at commit_ts; snapshot: only the shards `physical` wait, and are left out.
-    physical: the tables that joined it or left it. needs: of a held one.
+    physical: the tables that joined it or left it. needs: of a held table.
     """
 
     state: State | None
@@ -135,7 +135,7 @@ GOES_ON: Final = FollowVerdict(None, 0, "")
 
 
 def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> FollowVerdict:
-    """Silver's transaction version says how far the whole table is: what one shard had before can't be told from it."""
+    """Silver's transaction version is the position of the whole table: it doesn't tell what one shard had before."""
     late = [physical for physical in joined if _begun(name, physical, ground) is not None]
     late += [physical for physical in joined if (physical, name) in ground.left]
     if not late:
@@ -155,7 +155,7 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> FollowVer
     begun = {physical: _begun(name, physical, ground) for physical in joined}
     beginnings = {physical: begin for physical, begin in begun.items() if begin is not None}
     if not beginnings:
-        # Nothing of it is at or below the cut. Should silver have such a name all the same, the rows are not its own.
+        # It has nothing at or below the cut. If silver has a table of this name, the rows aren't its own.
         return (
             _held(name, joined, ground, Untold("silver has a table of this name already"))
             if ground.silver(name)
@@ -177,7 +177,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
     if not left.whole:
         start = 0
         if len(joined) == 1 and ground.emptied(name):
-            # What is gone at the cut needs no rows, however long it has been: its DROP empties silver.
+            # A table that is gone at the cut needs no rows: its DROP empties silver.
             start = _emptied_since(joined[0], left_ts, ground) or _last_drop(joined[0], ground)
         known = start >= max(1, ground.begins.get(joined[0][0], 0))
         if known and not any(_not_told(version) for version in _since(ground, joined[0], start)):
@@ -202,7 +202,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
             if nothing and len(joined) == 1 and ground.emptied(name):
                 reason = f"{name}: is kept again; it was gone when it was left, and is gone"
                 return FollowVerdict(State.RELEASED, ground.cut_ts, reason, joined)
-            # Nothing of before is needed where all of it went since.
+            # Nothing from before is needed if the table was emptied since.
             start = _emptied_since(physical, left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
             if start < ground.begins[physical.source]:
                 late = f"it was left at {left_ts}, and bronze no longer reaches back there"
@@ -218,7 +218,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
 def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
     """The commit_ts before the newest CREATE, TRUNCATE or DROP since a table was left; 0 when there is none.
 
-    Behind a gap that may hide DDL a TRUNCATE leaves the columns untold.
+    After a gap that may hide DDL, a TRUNCATE doesn't tell the columns.
     """
     gap_ts = ground.gaps.get(physical.source, 0)
     known = [version for version in ground.versions(physical) if left_ts < version.commit_ts <= ground.cut_ts]
@@ -288,7 +288,7 @@ def _begun(name: str, physical: Physical, ground: Ground) -> int | Untold | None
 
 
 def _beginning(versions: Sequence[TableVersion], cut_ts: int, gap_ts: int, *, emptied: bool) -> int | Untold | None:
-    """The commit_ts after which all of a table's rows came; why there is none; None: no rows at the cut.
+    """The commit_ts after which all of a table's rows came; or why none is known; None: it has no rows at the cut.
 
     gap_ts: of an accepted gap that may hide DDL; after it CREATE TABLE alone tells columns. emptied: the last CREATE
     or TRUNCATE will do; else deleted rows are kept, and it is the first.

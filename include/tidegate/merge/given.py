@@ -4,8 +4,8 @@ In:  the giver's Delta log: the commit_ts that each version records for our appl
      somebody else's commit.
 Out: the last version before our first commit at or above the rename.
 
-Somebody else's commits change no rows of ours (OPTIMIZE, a touched property), or change them on
-purpose; those after our last commit below the rename count with it.
+Commits of other writers change no rows of ours (OPTIMIZE, a touched property), or change them on
+purpose. Those after our last commit below the rename count as part of it.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ In:  the rules of a logical table (tables.columns, tables.masks, tables.renames)
      physical tables.
 Out: versions as silver has them; masks. SchemaMismatch where silver can't be right so.
 
-Silver needs the key's columns, and those of foreign keys whose effects no server logs: their rules
-are followed by silver's values. A table without a key needs all: a row of it is known by all of its
-values.
+Silver needs the columns of the key, and those of foreign keys whose effects aren't logged: these
+effects are computed from silver's values. A table without a key needs all columns, since all of its
+values identify a row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MASKS: Final = "tables.masks"
 _RENAMES: Final = "tables.renames"
 
 
-# Kinds with texts or whole numbers: their text is the same whatever a DDL makes of the type.
+# Kinds of text and whole numbers: a value keeps its text when a DDL changes the type.
 _TEXTS: Final = frozenset({Kind.TEXT, Kind.ENUM, Kind.SET, Kind.INT, Kind.UNSIGNED_BIGINT})
 
 
@@ -76,7 +76,7 @@ def left_out(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
 
 
 def unasked(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
-    """Names of columns whose values nobody asks for: images may lack them."""
+    """Names of columns whose values aren't needed: images may lack them."""
     return left_out(kept, versions) if kept.rules.condition is None else frozenset()
 
 
@@ -128,7 +128,7 @@ def in_silver(kept: Kept, version: TableVersion) -> TableVersion:
 
 
 def check_kept(kept: Kept, version: TableVersion) -> None:
-    """Raise SchemaMismatch where rows can't be followed without the left-out or masked columns."""
+    """Raise SchemaMismatch if rows can't be followed without the left-out or masked columns."""
     _check_clash(kept.rules.names, version)
     for does, section, missing in (
         ("leaves out", COLUMNS, left_out(kept, [version])),
@@ -148,8 +148,8 @@ def check_kept(kept: Kept, version: TableVersion) -> None:
 
 
 def _check_computed(kept: Kept, version: TableVersion) -> None:
-    """Raise SchemaMismatch where a column shows another one's masked values plainly. Servers define
-    it after that one.
+    """Raise SchemaMismatch if a generated column would show masked values of another column.
+    Servers define it after the columns that it uses.
     """
     masks = decode_masks(kept, version)
     hidden = {column.name.lower(): "" for column in version.columns if column.silver in masks}

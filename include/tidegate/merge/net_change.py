@@ -3,8 +3,8 @@
 In:  changes in log order (binlog/rows/decode.py): a record batch and its key's names, or the hashes of their keys.
 Out: the rows that are the last of their key, in the same order.
 
-This is right because a change says the whole row (upsert) or its absence (delete): earlier changes leave no trace. An
-update of the key comes as a delete of the old key and an upsert of the new one, so each key stands for itself.
+This is right because a change has the whole row (upsert) or its absence (delete), so earlier changes don't matter. An
+update of the key is a delete of the old key and an upsert of the new one, so each key is independent.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _last_of_any(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
 
 @compiled(numba.int64[::1](_WORDS), cache=True, nogil=True, boundscheck=False)
 def _last_of_integers(values: Any) -> Any:
-    """Indices of the last occurrence of each value, ascending: from the end, what was seen before is older."""
+    """Indices of the last occurrence of each value, ascending. It walks from the end: a value that was seen already is
+    an older occurrence.
+    """
     count = values.shape[0]
     slots = 16
     while slots < 2 * count:

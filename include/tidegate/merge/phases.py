@@ -4,10 +4,10 @@ In:  (after_ts, upto_ts] of a logical table, and the schema versions that begin 
 Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one Delta transaction whose
      txnVersion is the phase's upto_ts, so a killed window goes on at the phase where it stopped.
 
-Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows from both sides
-of a DDL. The part before a TRUNCATE or DROP of all rows need not be done, schema changes included: the emptying phase
-gives the table its columns. One part must be done: up to a rename, or to a partition that changes tables, because
-there another name takes the rows over.
+Rows are applied with the columns in force at their commit_ts, so a phase never mixes rows from both sides of a DDL.
+Phases before a TRUNCATE or DROP of all rows are left out, with their schema changes: the emptying phase gives the table
+its columns. But phases up to a rename, or to a partition that changes tables, must stay, because there another name
+takes the rows over.
 """
 
 from __future__ import annotations

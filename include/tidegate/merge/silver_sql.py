@@ -23,7 +23,7 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import literal, quote, table_at
 from tidegate.table_names import Physical
 
-# So many columns of a table, the first ones, have minima and maxima per file: Delta's default of
+# Number of leading columns with minima and maxima per file: Delta's default of
 # delta.dataSkippingNumIndexedCols, which silver keeps.
 STATISTICS_COLUMNS = 32
 # Types that Delta can cluster by: those with min/max statistics. As Spark SQL names them, and as a schema's JSON does.
@@ -213,7 +213,7 @@ def merge(uri: str, source: str, shape: SilverShape) -> str:
 def merge_twins(uri: str, source: str, shape: SilverShape) -> str:
     """The same where a key of the upserts may have several rows: all of them go, and the one of the source comes.
 
-    Such an upsert is two rows of the MERGE's source: one for its rows to match, and one without a match.
+    Such an upsert becomes two rows of the MERGE's source: one that silver's rows match, and one without a match.
     """
     keys, op = ", ".join(map(quote, shape.key)), quote(tables.OP)
     twins = (

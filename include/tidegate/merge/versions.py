@@ -3,18 +3,18 @@
 In:  a phase's changes in any order: a number for the key of each, and its place.
 Out: Spans: the counting changes in order, with the commit_ts of the end of each.
 
-Of several changes of a row in one transaction the last counts, so no version is empty. A row read by a snapshot counts
-at its low mark, and was read before the high mark. If a change lies between, the row may have the values of that
-change already, so the row read doesn't count. Changes already in silver don't count, either: a wave has them read
-again. Nor does a row read before such a change, since silver has the later row. Pure.
+When a transaction changes a row several times, the last change counts, so no version is empty. A row that a snapshot
+read counts at the low mark, and was read before the high mark. If a change lies between, the row may have that change's
+values already, so the row that was read doesn't count. Changes that silver has already don't count, either: they come
+again because of a wave. Nor does a row that was read before such a change, since silver has the later row. Pure.
 
-One version per window (Spans.last_of_each): why a killed window that is repeated over a larger part of the log leaves
-no version of its own. A commit of silver holds the rows of a part of the log and where that part ends (applied_ts), so
-a window that was killed before its commit left nothing. After it, the changes up to applied_ts don't count any more
-(spans_of), and the repeated window adds the last of each key's later ones. That version begins where silver's current
-one ends. So the versions are those of a log divided into parts, one behind the other, a part per commit: what two
-windows would have made that end there, and nobody chose between one large window and two. A part that is read again
-from below applied_ts, for a wave's rows, changes nothing of that: its changes don't count either.
+One version per window (Spans.last_of_each): a killed window that is repeated over a larger part of the log leaves no
+version of its own. One commit of silver holds the rows of a part of the log and the end of that part (applied_ts), so a
+window that was killed before its commit left nothing. After its commit, the changes up to applied_ts don't count any
+more (spans_of), and the repeated window adds the last of each key's later ones. That version begins where silver's
+current one ends. So the versions are those of consecutive parts of the log, one part per commit, whether one large
+window or two made them. A part that is read again from below applied_ts, for a wave's rows, changes nothing of that:
+its changes don't count, either.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Spans:
     seen: Int64s
 
     def without(self, again: npt.NDArray[np.bool_]) -> Spans:
-        """again: of each, whether it is a row read by a snapshot as its key's change before it left it: that change's
-        version goes on. Never true of a key's first one.
+        """The spans without repeated rows. again: bool per span: a snapshot read the row as the key's change before it
+        left it, so that change's version continues. Always False for a key's first span.
         """
         begins = np.flatnonzero(~again)
         last = np.append(begins, len(again))[1:] - 1

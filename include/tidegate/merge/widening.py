@@ -1,4 +1,4 @@
-"""A column's type where shards of one table differ in it: the wider one, when the other's values all fit.
+"""The type of a column whose type differs between shards: the wider one, if it holds all values of the other.
 
 In:  two Spark SQL types, as silver has them.
 Out: the one that holds the values of both, each as it is; None when neither does.

@@ -57,7 +57,7 @@ class Ends:
 
     snapshot: a snapshot by itself; the fault's own needs may ask for one, too. emptied: whether emptying the table at
     the source does. word: a person's. pause: it is tried again by itself. partner: it goes on with another table.
-    source: a change at the source, after which only rows are wanting.
+    source: a change at the source, after which only rows are missing.
     """
 
     snapshot: bool = False
@@ -75,7 +75,7 @@ class Ends:
 
 ENDS: Final[Mapping[Cause, Ends]] = MappingProxyType(
     {
-        # What is missing is in no log: a release would fill the table by half.
+        # The missing rows are in no log: after a release the table would lack them.
         Cause.NEEDS_ROWS: Ends(snapshot=True, emptied=Emptying.ENDS, word=Word.NONE),
         Cause.UNLOGGED: Ends(emptied=Emptying.ENDS, source=True),
         # A gate that says stop or ask is passed by a person alone.

@@ -30,7 +30,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NotWritten:
-    """The tries are spent: it couldn't be written, and that doesn't pass by itself. reason: of the last try."""
+    """It couldn't be written in any try, and that doesn't pass by itself. reason: of the last try."""
 
     reason: str
 
@@ -53,8 +53,8 @@ class SilverOlder:
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """Nothing from before at_ts counts any more: the table was emptied after it. source: whose window it is, if it is
-    one of a source that is behind.
+    """Nothing from before at_ts counts any more: the table was emptied after it. source: in a window of a source that
+    is behind: that source.
     """
 
     at_ts: int
@@ -186,7 +186,7 @@ class RowsGone:
 
 @dataclass(frozen=True, slots=True)
 class LoggedAgain:
-    """The cause of changes without row events is gone: only its rows are wanting now."""
+    """The cause of changes without row events is gone: only its rows are missing now."""
 
     reason: str
 

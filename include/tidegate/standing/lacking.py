@@ -1,4 +1,4 @@
-"""Why a version of a table says that not all of its rows are known.
+"""Why not all rows of a table are known, by a version of it.
 
 In:  a version that waits.
 Out: one line with fault and place; the table's needs.
@@ -15,7 +15,7 @@ _SHOWN = 120
 
 
 def lacks_since(versions: Iterable[TableVersion], version: TableVersion) -> TableVersion:
-    """The version with which a table's lack began: a later statement only found it so. versions: the table's."""
+    """The version at which a table began to lack rows: later versions only carry it on. versions: the table's."""
     since = version
     for before in sorted(versions, key=_order, reverse=True):
         if _order(before) < _order(version):

@@ -21,7 +21,7 @@ from tidegate.tables import State
 # A source's name -> whether no snapshot reads its tables.
 LacksSnapshots = Callable[[str], bool]
 
-# The way out of what a snapshot ends, and of what else there is for a table that has none.
+# The way out of a hold that a snapshot ends; and the other ways.
 _BY_ITSELF: Final = "by itself, unless the pipeline file says snapshot: {mode: manual}, or at once by"
 _NEEDS_ROWS: Final = (
     "a snapshot reads its rows: {by_itself} tidegate snapshot start {pipeline} {table}; or leave it out by"
@@ -42,7 +42,7 @@ _UNREAD_PAST: Final = (
     " its past may go, end its mode in the pipeline file, and TRUNCATE it, or DROP and CREATE it, at the source, if its"
     " rows may go (or to fill it again there): no snapshot reads this source"
 )
-# The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
+# The same for sources that no snapshot reads. Bronze has such a table's log as it was captured.
 _UNREAD: Final = (
     "no snapshot reads this source: TRUNCATE {table}, or DROP and CREATE it, at the source if its rows may go (or to"
     " fill it again there); or leave it out by tables.exclude"
@@ -62,7 +62,7 @@ def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
 
 
 def of_another_time(name: str, what: str, source: str) -> str:
-    """The reason of a left table with another one flowing into it now."""
+    """The reason of a left table, if another table flows into it now."""
     return (
         f"{name}: {what} of {source} flows into it now, and silver has rows of another time; route it to a table of its"
         " own"
@@ -70,7 +70,7 @@ def of_another_time(name: str, what: str, source: str) -> str:
 
 
 def met_behind(name: str, source: str) -> str:
-    """The reason of a table that a source brings while it is behind."""
+    """The reason of a table that a source brings while the source is behind."""
     return (
         f"{name}: {source} was behind the cut when it brought this table, and silver has rows of it from elsewhere;"
         " route it to a table of its own"
@@ -78,7 +78,7 @@ def met_behind(name: str, source: str) -> str:
 
 
 def waits_for_the_cut(name: str, at_ts: int) -> str:
-    """The reason of a table with which silver is ahead of the cut."""
+    """The reason of a table that silver has beyond the cut."""
     return f"{name}: an apply that was killed wrote all up to {at_ts}; it continues when the cut has reached that"
 
 

@@ -5,9 +5,9 @@ Out: Answer: it goes on, or the fault and the commit_ts from which silver's own 
      go on.
 
 Pure. A table's log is ours under three conditions: it has the published id and version; it has the
-newest commit_ts of our record then; and no RESTORE is after our own newest commit, since RESTORE
-takes rows back, and leaves application transactions as they were. Others' changes of silver
-(OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) make the log longer, and keep its id and our records.
+newest commit_ts that we had recorded then; and no RESTORE comes after our newest commit, since
+RESTORE takes rows back and keeps application transactions. Others' changes of silver (OPTIMIZE,
+VACUUM, DELETE, UPDATE, MERGE) make the log longer, and keep its id and our records.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from typing import Final
 from tidegate.tables import State
 
 NO_SILVER: Final = -1
-# Of these nothing in silver counts, or nobody goes on with them as they are: they aren't asked.
+# Tables in these states aren't checked: their silver doesn't count, or nobody continues it as it
+# is.
 AT_REST: Final = (State.HELD, State.LEFT, State.DROPPED)
-# These may go on from lower down. One that a snapshot fills lacks rows that no window has.
+# Tables in these states may go on from a lower position. A table that a snapshot fills can't: no
+# window has the rows that it lacks.
 CATCHES_UP: Final = (State.ACTIVE, State.RELEASED)
 
 
-# Of rows that somebody else wrote: neither a snapshot nor a TRUNCATE at the source may take them away.
+# The remedy for rows of another writer: neither a snapshot nor a TRUNCATE at the source may remove them.
 MOVE_AWAY: Final = "move that table away, or leave this one out (tables.exclude); then `tidegate release` it"
 
 
 class Unlike(StrEnum):
-    """The fault of silver. A word for its log and for tests; nothing is decided by it."""
+    """The fault of silver. Its text is for logs and tests; nothing is decided by the text."""
 
     GONE = "gone"  # there is no such table any more
     OLDER = "older"  # its log lacks what was published
@@ -56,7 +58,7 @@ class Said:
 
     @property
     def never_filled(self) -> bool:
-        """Whether it certainly had no row of ours."""
+        """Whether silver certainly never had a row of ours."""
         return self.version == NO_SILVER or (bool(self.table_id) and not self.own_ts)
 
 
@@ -80,14 +82,14 @@ class Shown:
 
     @property
     def said(self) -> Said:
-        """As control is to say from now on."""
+        """The record that control gets from now on."""
         return Said(self.version, self.table_id, self.own_ts)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """unlike: None: it goes on. applied_ts: up to there silver has all rows for certain, by its own transaction; 0:
-    nothing is certain.
+    """unlike: the fault; None: the table goes on. applied_ts: silver certainly has all rows up to it, by its own
+    transaction; 0: nothing is certain.
     """
 
     unlike: Unlike | None = None
@@ -98,13 +100,15 @@ GOES_ON: Final = Answer()
 
 
 def is_same_log(said: Said, shown: Shown) -> bool:
-    """Whether it is control's log, perhaps further on: newer commits stand after said.version."""
+    """Whether it is the log that control recorded, perhaps with newer commits after said.version."""
     same = said.table_id in ("", shown.table_id)
     return same and said.version != NO_SILVER and shown.version >= said.version and shown.own_ts >= said.own_ts
 
 
 def answer(said: Said | None, shown: Shown) -> Answer:
-    """said: None where control never named the table, or where nothing of it counts any more."""
+    """Compare the record with the log. said: None if control never named the table, or if nothing
+    of it counts any more.
+    """
     if said is None or said.never_filled:
         ours = bool(shown.own_ts) or (said is not None and bool(said.table_id) and said.table_id == shown.table_id)
         foreign = shown.version != NO_SILVER and shown.has_rows and not ours

@@ -1,4 +1,4 @@
-"""Where a table stands: one frozen value.
+"""The standing of a table: one frozen value.
 
 In:  nothing; these are values.
 Out: Standing, Place.
@@ -84,7 +84,7 @@ class Standing:
     table: str = field(default="", compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """A value that says two things is a defect of its maker."""
+        """Check that the fields agree: a contradiction is a defect of the caller."""
         is_released = self.state is State.RELEASED
         assert (self.cause is None) == (self.state is not State.HELD), "held for a cause"
         assert bool(self.partner) == (self.cause is Cause.WAITS_WITH), "a partner is whom it waits with"
@@ -96,7 +96,7 @@ class Standing:
     @property
     def lacks_rows(self) -> bool:
         """Whether it is held for rows that bronze doesn't have: they are read anew, or the table
-        begins anew. Not yet one at a gate: a snapshot by itself would take it past the gate.
+        begins anew. False at a gate: an automatic snapshot would take the table past the gate.
         """
         return self._needs_rows and self.cause is not None and not ENDS[self.cause].is_gate
 
@@ -106,15 +106,15 @@ class Standing:
 
     @property
     def lacks_past(self) -> bool:
-        """Whether it needs more than its rows: versions or deleted rows that only bronze has. A snapshot is a person's
-        word that they may go.
+        """Whether it needs more than its rows: versions or deleted rows that only bronze has. By a snapshot a person
+        gives them up.
         """
         return self.lacks_rows and self.fault in _LACKS_PAST
 
     @property
     def past_lost(self) -> str:
-        """The fault of one that lacks its past, also while the pipeline file leaves it out; "" of others. It goes on by
-        what brings the past back, or by a person's word, and by nothing else that happens to the table.
+        """The fault of a table that lacks its past, also while the pipeline file leaves it out; "" for others. Only two
+        things let it go on: the past comes back, or a person gives it up.
         """
         return self.fault if self.state in (State.HELD, State.LEFT) and self.fault in _LACKS_PAST else ""
 
@@ -125,35 +125,35 @@ class Standing:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it lacks rows, or changes without row events: no snapshot that is under way can end well."""
+        """Whether it lacks rows, or changes without row events: then no snapshot under way can end well."""
         return self._needs_rows or (self.state is State.HELD and self.cause is Cause.UNLOGGED)
 
     @property
     def releasable(self) -> bool:
-        """Whether a person may let it go on: not while what is missing is in no log."""
+        """Whether a person may let it go on: not while it lacks rows that are in no log."""
         return self.state is State.HELD and self.cause is not None and ENDS[self.cause].word is not Word.NONE
 
     @property
     def judgeable(self) -> bool:
-        """Whether the trouble at a held table's place is for a person to judge: a statement, or an
-        event, beyond following; no lack of columns or rows.
+        """Whether a person may judge the place of the hold: it is a statement or an event that
+        can't be followed, and not a lack of columns or rows.
         """
         by_cause = self.cause is not None and ENDS[self.cause].word is Word.JUDGE
         return self.state is State.HELD and self.event is not None and (by_cause or self.needs is Needs.JUDGEMENT)
 
     @property
     def asks(self) -> bool:
-        """Whether a person's answer is waited for."""
+        """Whether it waits for a person's answer."""
         return self.state is State.HELD and self.cause in (Cause.DDL_ASKS, Cause.PARKED)
 
     @property
     def is_unread(self) -> bool:
-        """Whether a statement about it isn't followed yet: what comes later must not be replayed."""
+        """Whether a statement about it isn't followed yet: then later ones must not be replayed."""
         return self.unread or self.cause is Cause.DDL_NOT_READ
 
     @property
     def columns_doubted(self) -> bool:
-        """Whether the columns that the log tells aren't to be trusted: an ALTER may have been lost or not followed."""
+        """Whether the log's columns may be wrong: an ALTER may have been lost, or not followed."""
         return self.is_unread or self.cause is Cause.MISMATCH or self.needs is Needs.COLUMNS
 
     @property
@@ -169,8 +169,8 @@ class Standing:
         how = ENDS[self.cause].emptied if self.cause is not None else Emptying.NEVER
         if how is Emptying.NEVER or (self.lacks_past and rows_stay):
             return False
-        # A place may be the end of its window. What it met of a table that was gone by then came before; once, lest the
-        # statement that took the table away be what can't be followed.
+        # The place may be the end of the window. If the table was gone by then, its trouble lies before that. This
+        # counts only once: the statement that removed the table may be the one that can't be followed.
         came_before = gone and self.needs.rows and self.applied_ts < emptied_ts - 1
         if first and self.place is not None and self.place.at_ts >= emptied_ts and not came_before:
             return False

@@ -4,8 +4,8 @@ In:  the standing (None: nothing was ever said of the table, so it follows), an 
 Out: the new standing, and whether other tables lack rows by it.
 
 The rules keep four promises, which the model checks (tests/model):
-- silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and
-  the cut prove;
+- silver at applied_ts equals the log up to there, so no rule raises applied_ts above what silver
+  and the cut prove;
 - the first cause counts: a waiting table goes on only by the end of that cause (causes.py);
 - a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the
   table, and once;
@@ -72,7 +72,7 @@ def pause(times: int) -> timedelta:
 
 # --- it waits ---------------------------------------------------------------------------------------
 def _refused(before: Standing | None, event: e.Refused, facts: Facts) -> Step:
-    """The first cause counts. A cause of its own counts more than its partner's: that one may end without it."""
+    """The first cause counts. But a cause of its own replaces a partner's, since that one may end earlier."""
     if _holds(before) and (before.cause is not Cause.WAITS_WITH or event.cause is Cause.WAITS_WITH):
         return Step(before)
     at_ts = facts.applied() if event.at_ts is None else event.at_ts
@@ -99,7 +99,7 @@ def _flows_in(before: Standing | None, event: e.FlowsIn, facts: Facts) -> Step:
         reason = shown.of_another_time(facts.name, event.what, event.source)
         return _refused(before, e.Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=facts.cut_ts), facts)
     if before.source not in ("", event.source):
-        # It has another source now, which isn't behind: both have to be there for it to go on.
+        # Another source feeds it now, which isn't behind: the table goes on only with both.
         return Step(replace(before, source="", applied_ts=facts.mark()))
     return Step(before)
 
@@ -111,7 +111,7 @@ def _snapshot_lost(before: Standing | None, event: e.SnapshotLost, facts: Facts)
 
 
 def _rows_gone(before: Standing | None, event: e.RowsGone, facts: Facts) -> Step:
-    """Whatever it waits for, it needs rows now; one that waits at a gate needs them once a person has opened it."""
+    """It needs rows now, whatever it waited for. At a gate it needs them after a person has opened the gate."""
     return Step(_lacks(before, event.reason, event.place, facts))
 
 
@@ -132,7 +132,9 @@ def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> St
 
 # --- it goes on -------------------------------------------------------------------------------------
 def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> Step:
-    """A person's approval stays. One going on with its source doesn't any more: it stands lower than the source."""
+    """A person's approval stays. A table that went on with its source no longer does: its position is below the
+    source's.
+    """
     if _holds(before):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -142,7 +144,9 @@ def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> St
 
 
 def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> Step:
-    """A person's approval stays. Only who goes on, or catches up, can go on from lower down."""
+    """A person's approval stays. Only an active or a released table can go on from a lower
+    position.
+    """
     if not is_in(before, State.ACTIVE, State.RELEASED):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -180,7 +184,7 @@ def _released(before: Standing | None, event: e.Released, _: Facts) -> Step:
 
 
 def release(held: Standing, event: e.Released) -> Standing:
-    """At a gate it approves, up to the statement at its place. Rows that aren't in bronze come by no release."""
+    """At a gate a release approves the DDL up to the statement at the place. It brings no rows that bronze lacks."""
     if not held.releasable:
         return held
     if held.needs.rows and ENDS[held.cause or Cause.FAULT].is_gate:
@@ -200,7 +204,7 @@ def _answered(before: Standing | None, _: e.Answered, __: Facts) -> Step:
 
 
 def _goes_on(held: Standing) -> Standing:
-    """It goes on by itself, from where it was held."""
+    """The table goes on by itself, from its position."""
     return Standing(State.RELEASED, applied_ts=held.applied_ts, times=held.times, **_known(held))
 
 
@@ -209,7 +213,7 @@ def _past_lost(before: Standing | None) -> str:
 
 
 def _known(before: Standing | None) -> dict[str, Any]:
-    """The memory of a table whatever happens to it next (Standing)."""
+    """The fields that a table keeps at any event (Standing)."""
     if before is None:
         return {}
     return {"approved_ts": before.approved_ts, "unread": before.is_unread}
@@ -240,9 +244,9 @@ def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts)
 
 
 def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -> Step:
-    """A table without a state gets it first, to tell an earlier try's rows from older ones. One
-    that waits, or catches up, may be further than a source that it has only now: that one's rows
-    below are in no window to come.
+    """A table without a state gets one first, to tell an earlier try's rows from older ones. A
+    table that waits or catches up may be further than a source that is new to it: no later window
+    has that source's rows from below.
     """
     if before is not None and before.state in (State.HELD, State.RELEASED):
         return Step(_meets_waiting(before, event, facts))
@@ -250,7 +254,7 @@ def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -
     if before is not None or facts.has_silver():
         fault, at_ts = _past_lost(before), facts.cut_ts
         return Step(Standing(State.HELD, reason, Cause.NEEDS_ROWS, at_ts, fault=fault, needs=Needs.ROWS))
-    alone = set(facts.feeds()) <= {event.source}  # else both sources have to be there for it to go on
+    alone = set(facts.feeds()) <= {event.source}  # else it goes on only with both sources
     reason = f"{facts.name}: {event.source} is behind the cut"
     at_ts = facts.position(event.source)
     return Step(Standing(State.RELEASED, reason, applied_ts=at_ts, source=event.source if alone else ""))
@@ -273,7 +277,7 @@ def _source_back(before: Standing | None, event: e.SourceBack, facts: Facts) -> 
 
 # --- snapshots --------------------------------------------------------------------------------------
 def _wave_begins(before: Standing | None, event: e.WaveBegins, _: Facts) -> Step:
-    """Its hold is over, whatever it was for. One without a key begins in a window of its own: it catches up."""
+    """Its hold is over, whatever its cause. A table without a key begins in a window of its own: it catches up."""
     if is_in(before, State.RELEASED):
         return Step(before)
     return Step(fills(event.snapshot, event.low_ts - 1), takers_lack=True)
@@ -286,7 +290,9 @@ def _shard_begins(before: Standing | None, _: e.ShardBegins, facts: Facts) -> St
 
 
 def _whole(before: Standing | None, event: e.Whole, facts: Facts) -> Step:
-    """Its last mark may lie in a window without changes of it, and silver have more, by a window that was killed."""
+    """The last mark may lie in a window without changes of the table, and a killed window may have written more to
+    silver.
+    """
     if not is_in(before, State.SNAPSHOT):
         return Step(before)
     return Step(_ahead(facts, event.at_ts) or Standing(State.ACTIVE, applied_ts=event.at_ts))
@@ -311,19 +317,19 @@ def _cut_reached(before: Standing | None, event: e.CutReached, facts: Facts) -> 
 
 
 def _reaches(event: e.CutReached, facts: Facts) -> bool:
-    """Whether a released table has all that is in silver of the others, and none of its sources is behind."""
+    """Whether a released table is as far as the others, and none of its sources is behind."""
     at_ts = facts.mark()
     if not facts.feeds() or facts.late() or not event.low_ts <= at_ts <= event.upto_ts:
         return False
-    # One that a statement right after this cut empties isn't whole here, and silver itself doesn't say so.
+    # If a statement right after this cut empties the table, it isn't whole at the cut. Silver itself doesn't show that.
     return facts.applied() <= event.upto_ts and (at_ts < event.upto_ts or facts.written() >= at_ts)
 
 
 def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step:
     """A released table goes on with all others when it has reached exactly their position.
 
-    Below it, it stays released: its state there, dropped perhaps, may not last. It also stays
-    released while one of its sources is behind: the cut goes on without that one.
+    Below that position it stays released, since a state there (such as dropped) may not last. It
+    also stays released while one of its sources is behind: the cut goes on without that source.
     """
     if before is None or before.state is not State.RELEASED:
         return Step(before)
@@ -334,8 +340,8 @@ def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step
 
 
 def _at_the_cut(before: Standing, facts: Facts, upto_ts: int) -> Standing:
-    """A window that was killed before its cut wrote more than is published: no version of silver is
-    the table at this cut. The main window whose cut gets there takes it in.
+    """If a window was killed before its cut, silver has more than is published, and no version of
+    silver is the table at this cut. The main window whose cut gets there takes the table in.
     """
     if waits := _ahead(facts, facts.cut_ts):
         return replace(waits, **_known(before))
@@ -354,7 +360,7 @@ def _gone(at_ts: int) -> Standing:
 
 
 def _rests(facts: Facts, at_ts: int) -> Standing:
-    """It has caught up; it still lacks rows when its snapshot hasn't ended."""
+    """The standing after it has caught up. If its snapshot hasn't ended, it still lacks rows."""
     filled = facts.filled(at_ts)
     return Standing(State.ACTIVE, applied_ts=at_ts) if filled is None else fills(filled[0], at_ts)
 

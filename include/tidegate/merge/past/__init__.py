@@ -1,4 +1,4 @@
-"""The modes of silver: each says which rows of the source's past a table has.
+"""The modes of silver. A mode decides which rows of the source's past a table has.
 
 In:  a table's keys in the pipeline file's section `tables`, or the columns of its silver.
 Out: a Past (form.py), the answers of its mode.
@@ -30,7 +30,7 @@ def past_of(columns: Collection[str]) -> Past:
 
 
 def past_named(words: Sequence[str]) -> Past:
-    """The mode of a table with these keys. With two of them it is held (check_modes)."""
+    """The mode of a table with these keys. A table with two keys is held (check_modes)."""
     return PASTS[words[0]] if words else NO_PAST
 
 

@@ -1,4 +1,5 @@
-"""The questions to a mode of silver. None has a default, so a new mode can't leave one out.
+"""The questions that a mode of silver answers. None has a default, so a new mode can't leave one
+out.
 
 In:  nothing; this is the form.
 Out: Past: facts, SQL conditions and values, and the steps of a changed row on its way into silver.

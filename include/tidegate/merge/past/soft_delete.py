@@ -3,8 +3,8 @@
 In:  decoded changes of a table with a key, in log order.
 Out: the same changes as upserts, with tables.DELETED: true where the source deleted the row.
 
-Both writers therefore go on as they do: the last change per key wins, and an insert of a deleted key revives it. Right
-only when a delete brings the whole row; decode holds a table whose deletes don't (CommitSpan.whole_deletes).
+So both writers work as usual: the last change per key wins, and an insert of a deleted key revives it. A delete must
+have the whole row; decode holds a table whose deletes don't (CommitSpan.whole_deletes).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def merge_versions(
     if reads:
         again = _read_after_change(names, keys, of_key)
         one_each, seen = "(SELECT * FROM seen WHERE NOT _tg_again)", "_tg_seen"
-        # The one current version; where another writer has put a second one beside it, both end.
+        # The current version. If another writer has added a second one, both end.
         equal = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
         current = f"(SELECT * FROM {table_at(uri)} WHERE {HISTORY.open})"
         read, of_span = f"s._tg_nth = 1 AND s.{READ_UPTO} > 0", ", ".join(f"s.{quote(name)}" for name in shape.key)
@@ -47,7 +47,8 @@ def merge_versions(
         )
         same, beside = "coalesce(t._tg_equal, false)", f" LEFT JOIN held t ON {read} AND {on}"
     one_each = _last_of_each(one_each, stamp, of_key) if last_of_each else one_each
-    # Without ends: the version itself. Of a row read again as it is, the current version goes on.
+    # Not an end: the version itself. If a row is read again unchanged, the current version
+    # continues.
     ended = f"if({_ENDS} AND NOT _tg_same, {stamp}, _tg_next)"
     values = {
         tables.COMMIT_TS: f"if({_ENDS} AND NOT _tg_same, NULL, {seen})",
