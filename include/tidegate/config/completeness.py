@@ -1,4 +1,5 @@
-"""The section `completeness` of a pipeline file: what tells other DAGs that an hour is complete, or how far silver is.
+"""The section `completeness` of a pipeline file: assets that tell other DAGs which hours are complete, and how far
+silver is.
 
 In:  the section, as pydantic gets it.
 Out: a Completeness, frozen.

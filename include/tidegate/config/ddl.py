@@ -26,9 +26,9 @@ class Policy(StrEnum):
 class Cascades(StrEnum):
     """The treatment of a table that foreign keys change without row events."""
 
-    FOLLOW = "follow"  # they are worked out from the parent's rows; where that can't be certain it waits, by name
+    FOLLOW = "follow"  # its changes are computed from the parent's rows; if that isn't certain, the table is held
     HOLD = "hold"  # it waits, by name
-    WARN = "warn"  # it goes on, with a warning: silver keeps what the cascade deleted or changed
+    WARN = "warn"  # it goes on, with a warning: silver keeps the rows that the cascade deleted or changed
 
 
 class Computed(StrEnum):
@@ -53,7 +53,7 @@ class Effects(StrEnum):
 
 
 def _not_ignored(value: object) -> object:
-    """`ignore` where rows would no longer fit silver's columns or key."""
+    """Refuse `ignore` for kinds after which rows no longer fit silver's columns or key."""
     if value == Policy.IGNORE:
         raise ValueError("ignore can't be right here: later rows have the table's new columns; use apply, ask or stop")
     return value

@@ -16,7 +16,7 @@ from tidegate.config import mistakes
 from tidegate.config.pipeline import Pipeline
 from tidegate.errors import ConfigError
 
-# libyaml's takes a tenth of the CPU; PyYAML has it wherever it came as a wheel.
+# The C loader (libyaml) takes a tenth of the CPU. PyYAML's wheels have it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

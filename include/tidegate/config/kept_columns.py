@@ -104,7 +104,7 @@ def _of(rules: tuple[R, ...], names: Iterable[tuple[str, str]]) -> tuple[R, ...]
 
 
 def beside(table: str) -> list[str]:
-    """The names that a table may have that an online schema change puts this one beside: the same rows are in both."""
+    """The tables beside which an online schema change may have put this one: both have the same rows."""
     name = _BESIDE.fullmatch(table)
     return ["_" * count + name["of"] for count in range(len(name["more"]))] if name else []
 

@@ -19,5 +19,6 @@ class Lake(Section):
     path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
     conn_id: ConnId | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
     storage_options: StoreOptions = Field(
-        default_factory=dict, description="Options without secrets, for delta-rs and (translated) for Spark"
+        default_factory=dict,
+        description="Options without secrets, by the names of delta-rs. tidegate translates them for Spark",
     )

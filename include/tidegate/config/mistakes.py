@@ -1,4 +1,4 @@
-"""The mistakes in a pipeline file, in the words of its author: all in one error, unknown keys first.
+"""All mistakes in a pipeline file as one error, in words for its author; unknown keys come first.
 
 In:  pydantic's findings, and the line of a key.
 Out: a ConfigError: `where` has the first mistake's line, the text each mistake, the remedy the keys that there are.
@@ -40,7 +40,7 @@ def as_one(error: ValidationError, where: str, line_of: Callable[[list[str]], in
     mistakes = [(_keys(mistake), mistake) for mistake in error.errors()]
     mistakes.sort(key=lambda pair: pair[1]["type"] != "extra_forbidden")
     meant = {(*keys[:-1], _meant(keys, mistake)) for keys, mistake in mistakes if mistake["type"] == "extra_forbidden"}
-    # A key that is misspelt is missing, too: one mistake.
+    # A misspelt key is also a missing one: that counts as one mistake.
     mistakes = [
         (keys, mistake) for keys, mistake in mistakes if mistake["type"] != "missing" or tuple(keys) not in meant
     ]

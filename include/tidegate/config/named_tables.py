@@ -3,8 +3,8 @@
 In:  the given text; the names `database.table` that it may be.
 Out: those of them that are meant. Pure.
 
-The name of a table means that table, whatever characters it has. Any other text is a pattern if it has a character
-that only patterns have. A dot alone makes none: a mistyped name is told of, and never is another table's.
+The name of a table means that table, whatever characters it has. Any other text is a pattern if it has a character that
+only patterns have. A dot alone doesn't make a pattern: so a mistyped name is an error, and never matches another table.
 """
 
 from __future__ import annotations

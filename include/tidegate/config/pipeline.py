@@ -59,7 +59,9 @@ class Pipeline(Section):
 
     @model_validator(mode="after")
     def _comments_are_known(self) -> Self:
-        """A mask that is never put on would show what is meant to be hidden."""
+        """Refuse masks by comment for a source without comments: such a mask would never apply, and
+        values would show.
+        """
         by_comment = any(rule.comment is not None for rule in self.tables.masks)
         for name, source in self.sources.items():
             if by_comment and source.traits.changefeed:
@@ -70,7 +72,7 @@ class Pipeline(Section):
 
     @model_validator(mode="after")
     def _hours_can_come(self) -> Self:
-        """Whoever waits for an hour that never comes isn't told why."""
+        """Refuse hours that can never come: nobody would learn why a DAG waits."""
         part = self.completeness
         for name in part.tables:
             if not self.tables.is_target(name) and not any(self._is_unrouted(pair, name) for pair in splits(name)):
@@ -85,7 +87,9 @@ class Pipeline(Section):
         return self.tables.keeps(*pair) and self.tables.logical(*pair).name == name
 
     def owner(self, source: str) -> str:
-        """The source under whose name tables of a source stand: of a cluster with several Pumps the first one's."""
+        """The source under whose name a source's tables are recorded: in a cluster with several
+        Pumps the first Pump.
+        """
         return self.pumps(source)[0]
 
     def pumps(self, source: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The answers of a source to what other rooms ask of it, so that they don't ask for its kind.
+"""The traits of a source that other rooms ask for, so that no room asks for its kind.
 
 In:  nothing; these are the values.
 Out: SourceTraits; each kind of source gives its own (sources.py, ticdc.py).

@@ -179,7 +179,7 @@ _KIND_OF: Final = {Flavour.TIDB: _PUMP, Flavour.TICDC: _CHANGEFEED}
 
 
 def kind_of(data: Any) -> str:
-    """The mark of a source's kind; an unknown one is taken for a server, and the error says the missing keys."""
+    """The mark of a source's kind. An unknown kind counts as a server, and the error names the missing keys."""
     flavour = data.get("flavour") if isinstance(data, dict) else getattr(data, "flavour", None)
     return next((mark for kind, mark in _KIND_OF.items() if kind == flavour), _SERVER)
 

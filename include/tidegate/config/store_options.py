@@ -18,11 +18,12 @@ _SECRET: Final = re.compile(
     r"secret|passw|token|credential|private|sas_|sas$|signature|(access|account|master|storage|encryption)[._]?key$"
     r"|service_account_key|customer_key|bearer"
 )
-# What names where a secret lies is none, nor is that there is none.
+# These names only say where a secret lies, or that there is none: they are no secrets.
 _PLACE: Final = re.compile(
     r"(_file|_path|_uri|_url|_endpoint|_provider|service_account|application_credentials|skip_signature)$"
 )
-# Spark's names have dots, and many that speak of a secret name a place, a class or a switch.
+# Spark's names have dots. Many of them have a word for a secret, and mean a place, a class or a
+# switch.
 _OF_SPARK: Final = re.compile(
     r"(secret|passw(or)?d|token)$|secret[._]?key$|session\.token|account\.key|client\.secret|private\.key|\.sas\."
 )
@@ -46,7 +47,7 @@ def _without_secrets(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without_sparks_secrets(settings: Mapping[str, str]) -> dict[str, str]:
-    """They would stand in argv, too."""
+    """Refuse secrets in Spark's settings: they would also stand in argv."""
     secrets = [key for key, value in settings.items() if _OF_SPARK.search(key.lower()) or _WITH_PASSWORD.search(value)]
     if secrets:
         raise ValueError(

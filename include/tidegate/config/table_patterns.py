@@ -3,8 +3,8 @@
 In:  a pattern, each half a regular expression that must match the whole name, or `*`; a table's name.
 Out: whether it matches; which tables one with such a name is made to replace. Pure.
 
-A pipeline file may name thousands of tables, and is asked about every table of every segment. A pattern is therefore
-compiled once, a set holds names without any regular expression, and each answer is kept.
+A pipeline file may name thousands of tables, and every table of every segment is looked up. So a pattern is compiled
+once, plain names are in a set, and each answer is kept.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _halves(pattern: str) -> tuple[str, str]:
 
 
 def as_read(pattern: str) -> str:
-    """How a pattern is understood, for people: where it is divided is what they get wrong."""
+    """A sentence about how a pattern is read: people often expect another dot to divide it."""
     database, table = _halves(pattern)
     return f"{pattern} is read as database `{database}`, table `{table}`"
 

@@ -124,7 +124,7 @@ class Tables(Section):
     def keeps(self, database: str, table: str) -> bool:
         """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row.
 
-        Marks of snapshots are captured and read whatever is kept, and are no table of silver.
+        The table of snapshot marks is captured whatever is kept, and isn't a table of silver.
         """
         if not table or f"{database}.{table}" == WATERMARK:
             return False

@@ -1,4 +1,4 @@
-"""Every place of a lake that has a person's rows: bronze's segments and chunks, silver, the changelog.
+"""All places of a lake with a person's rows: bronze's segments and chunks, silver, the changelog.
 
 In:  a table's reach, its subject.
 Out: the subject's keys, of all places together; each place without the rows; a line of counts, without a value.
@@ -79,7 +79,7 @@ class SubjectPlaces:
             self.left.append(f"{keys} in partial images {what}")
 
     def forget(self, leases: Sequence[Lease]) -> None:
-        """Behind bronze: rows of the past, and older versions of everything, while nobody reads them."""
+        """After bronze: remove rows of the past, and older versions of everything, while no job reads them."""
         self.past.forget(leases)
         if self.changelog is not None:
             self.changelog.erase()
@@ -113,7 +113,7 @@ class SubjectPlaces:
     def certified(self) -> dict[str, Any]:
         """For a certificate: new files, the first version of each table without rows of the subject; no value."""
         bronze: list[tuple[Table, SegmentRows | ChunkRows]] = [(SEGMENTS, self.segments), (CHUNKS, self.chunks)]
-        # As forget() has read them: what comes later, or a lake that is away by now, is nothing to the certificate.
+        # As forget() has read them: the certificate needs neither later versions nor a lake that answers.
         versions = {table.path: self.lake.log(table.path).known.version for table, _ in bronze}
         versions[self.past.older.path] = self.past.older.version
         if self.changelog is not None:

@@ -1,10 +1,10 @@
-"""A changelog without a person's rows: each change of theirs is a row `erased`, at its place.
+"""Erase a person's rows from a changelog: each change of them becomes a row `erased`, at its place.
 
 In:  the changelog of a table, the subject's keys.
 Out: a commit per file with rows of theirs, without a change of data: no reader gets rows again.
 
-Places stay, so a reader between two of them knows that it lacks nothing. Values in it are JSON: keys are compared as it
-writes them, under the columns of each version.
+Places stay, so a reader that continues between two of them lacks nothing. A changelog's values are JSON. So keys are
+compared in its JSON form, under the columns of each version.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""bronze/chunks without a person's rows: what a snapshot read of them.
+"""Erase a person's rows from bronze/chunks, where snapshots have landed them.
 
 In:  chunks of the table.
 Out: a commit per file with rows of theirs. A chunk keeps its CRC-32C, which its wave's high watermark names in the log:
      four bytes after its Arrow stream, which no reader of it looks at, make it so.
 
-A chunk's range of keys stays: what a snapshot divided the table into names keys of rows between which it read.
+A chunk's range of keys stays: its bounds are keys of rows, by which a snapshot divided the table.
 """
 
 from __future__ import annotations

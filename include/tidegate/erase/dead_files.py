@@ -1,4 +1,4 @@
-"""Files that bronze's tables don't have any more: deleted at once, and not after the retention for readers.
+"""Delete files that bronze's tables no longer name, at once, and not after the retention for readers.
 
 In:  a table of bronze, while no apply, rebuild or maintain of the pipeline is at work.
 Out: how many are gone, and how many stay: files that no commit ever named, too young to know that none will.

@@ -46,8 +46,9 @@ from tidegate.text_layout import counted
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.source_side import SourceSide
 
-# They read what is deleted, or write beside it. In the order of a swap, which waits for apply: else each could wait for
-# the other. And apply works while a rebuild is waited for.
+# These jobs read the deleted rows, or write beside the erasure. The order is that of a swap, which holds rebuild and
+# waits for apply: otherwise the two could wait for each other. And apply works on while the erasure waits for a
+# rebuild.
 JOBS: Final = ("rebuild", "apply")
 
 
@@ -123,7 +124,7 @@ class Erasure:
         table = table_of(self.pipeline, self.lake, self.order.table)
         with ExitStack() as held:
             held.enter_context(self._lease(self.pipeline.pipeline, "maintain"))
-            # Who reads a snapshot has rows in its memory, and lands them later.
+            # A snapshot reader has rows in memory, and lands them later.
             held.enter_context(self._lease(table.source, "snapshot"))
             done = self._looked(table, held)
             for each in done:
@@ -136,7 +137,7 @@ class Erasure:
                 self.lake.delete_folder(folder)
             for each in done:
                 each.places.forget(leases)
-            for each in reversed(done):  # as long as a parent's keys are kept, its children's can be learnt from them
+            for each in reversed(done):  # a parent's keys go last: its children's keys can be learnt from them
                 each.kept.forget()
             done[0].places.left.append(self._value_log())
             if count := kept_count(self.lake):
@@ -152,7 +153,9 @@ class Erasure:
             return self._looked(table, held)
 
     def _value_log(self) -> str:
-        """Capture's machine may be another one: it says until when rows stay there."""
+        """A line about capture's value log, which may be on another machine: until when the rows
+        stay there.
+        """
         wait = VALUE_LOG_FILE_SECONDS + VALUE_LOG_GONE_SECONDS + 2 * self.pipeline.capture.heartbeat_seconds
         until = datetime.now(UTC) + timedelta(seconds=wait)
         return f"rows in capture's value log, on its machine, until {until:%Y-%m-%d %H:%M:%S} UTC, if capture goes on"

@@ -3,7 +3,8 @@
 In:  a silver table, its subject.
 Out: the keys of the condition's rows; the count of a file's rows with one of the keys; the other rows.
 
-bronze may not reach back as far as such a table: its rows are asked, too. Other shards' rows are others'.
+Bronze may not reach back as far as a table with a past, so silver's rows are searched, too. Rows of other shards aren't
+touched.
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ class SubjectInSilver:
         return rows.filter(pa.array(~self._goes(rows)))
 
     def _goes(self, rows: pa.Table) -> np.ndarray:
-        """A row that came after the source was asked is of whoever has the key now."""
+        """bool per row: it goes. A row from after the question to the source belongs to the person
+        who has the key now.
+        """
         is_old = pc.less_equal(rows[tables.COMMIT_TS], self.subject.upto_ts)
         goes: np.ndarray = self._matches(rows) & pc.fill_null(is_old, fill_value=True).to_numpy()
         return goes

@@ -1,4 +1,4 @@
-"""Places in a lake that name keys of rows, and that an erasure leaves as they are: bounds of what was read or compared.
+"""Places in a lake that name keys, and that an erasure leaves as they are: bounds of ranges that were read or compared.
 
 In:  a lake, a table, keys.
 Out: path of a table -> how many of its cells name one of the keys.

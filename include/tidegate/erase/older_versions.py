@@ -1,11 +1,10 @@
-"""A Delta table without its older versions, and without values in its log.
+"""Remove a Delta table's older versions, and the values in its log.
 
 In:  a table of silver or a changelog, while nobody else writes it.
 Out: one version that can be read; commits of earlier ones without values.
 
-A reader of an older version of the table loses it. Commits of earlier versions stay under their names, so no writer
-with an old version in mind can take one. They lose the smallest and largest values of files, and the texts of
-statements.
+Readers of older versions lose them. Commits of earlier versions keep their names, so a writer that is based on an old
+version can't take one of these names. They lose the smallest and largest values of files, and the texts of statements.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class OlderVersions:
         return self.version
 
     def forget(self, leases: Sequence[Lease]) -> None:
-        """Behind begin(). leases: of who else writes the table. Raises Overtaken where one of them is lost."""
+        """Call it after begin(). leases: those of all other writers of the table. Raises Overtaken if one is lost."""
         log = self.lake.log(self.path)
         self._delete_files(log, leases)
         self._redact(log)

@@ -1,4 +1,5 @@
-"""Whether a person's rows can be erased from a table, all of them: what can't is refused before anything is changed.
+"""Check that all rows of a person can be erased from a table. A table that can't be is refused before anything is
+changed.
 
 In:  a pipeline, its lake, a table as it is called at the source.
 Out: Reach, the table with its versions; or an error that names the reason.
@@ -148,10 +149,11 @@ def _compared_as(version: TableVersion) -> list[str]:
 
 
 def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion], followed: Collection[Followed]) -> None:
-    """The changes that a server makes to children without a word in its log.
+    """Refuse tables whose foreign keys change rows without a row event.
 
-    A rebuild computes it from the parent's rows in bronze: they must stay, unless the children's rows go as well. And
-    rows get other keys by it: whose they are, the log doesn't tell.
+    A rebuild computes these changes from the parent's rows in bronze, so these must stay, unless the children's rows go
+    as well. Such a foreign key may also change keys of children, and then the log doesn't tell which rows are the
+    person's.
     """
     table = versions[-1].physical
     keys = {name.lower() for version in versions for name in version.key_names}

@@ -4,8 +4,8 @@ In:  the live files of the table's source; its versions.
 Out: the keys of the person's rows; per file with rows of theirs a commit that puts another in its place, without a
      change of data as upkeep's: the segments, their order and their places are the same.
 
-A file is written anew only if one of its segments changes. Bytes that can't be decoded or written anew are an error
-before the first commit: `look` goes over everything, and `affected` makes every segment that is to be written.
+A file is rewritten only if one of its segments changes. Bytes that can't be decoded, or rewritten, are an error before
+the first commit: `look` reads everything, and `affected` tries every changed segment.
 """
 
 from __future__ import annotations

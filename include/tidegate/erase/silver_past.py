@@ -1,10 +1,10 @@
-"""A silver table with its due rows alone: no dead row in a file, no older version.
+"""Leave a silver table only the rows that it should have: no dead row in a file, no older version.
 
 In:  the table, while no apply, maintain or rebuild of the pipeline is at work; rows of the past that go, too.
 Out: files without deletion vectors; one version, named by the newest cut (older_versions.py).
 
-Rows that aren't live go whosever they are. Only a table with a past (tables.history, tables.soft_delete) has rows of
-the person that are live in its files, and ended.
+All dead rows go, of any person. Only a table with a past (tables.history, tables.soft_delete) may have rows of the
+person that aren't dead in a file: ended ones.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class SilverPast:
     cuts: int = 0
 
     def forget(self, leases: Sequence[Lease]) -> None:
-        """All of it, in this order: what a kill leaves is done by the next run. leases: of who else writes the table.
-        Raises Overtaken where one of them is lost.
+        """Run all steps in this order. After a kill the next run does what is left. leases: those of all other writers
+        of the table. Raises Overtaken if one is lost.
         """
         self._purge(self.lake.log(self.rows.path))
         failpoint("erase_after_purge")

@@ -1,4 +1,4 @@
-"""Whether the source still has a person's rows: the next snapshot, or repair by verify, would bring them back.
+"""Check that the source has no row of the person any more: a snapshot, or a repair by verify, would bring it back.
 
 In:  a side of verify's, a condition, keys.
 Out: nothing; UsageError while it has one.

@@ -1,9 +1,10 @@
-"""The person whose rows they are: a condition, and the keys of all rows that it was ever true of.
+"""The person whose rows are erased: a condition, and the keys of all rows of which it was ever
+true.
 
 In:  row images under a table's versions.
 Out: the keys; which images have one of them. Pure.
 
-A row whose key was changed is the same row: keys that an update connects belong together.
+If an update changes a row's key, it is still the same row: both keys belong together.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Subject:
         types = {column.name.lower(): canonical(column).arrow for column in self.newest.columns}
         names = [name.lower() for name in self.newest.key_names]
         choices = _choices(self.condition, types)
-        # A part of the key stands for many rows, and another column for none that can be named.
+        # A part of the key stands for many rows, and another column names no key.
         if choices is None or any(choice.keys() != set(names) for choice in choices):
             return None
         return {tuple(choice[name] for name in names) for choice in choices}
@@ -89,8 +90,8 @@ class Subject:
         if absent:
             is_unsure = self._unsure(rows, batch, absent) & ~is_true
             self.unsure.update(_key(keys, index) for index in np.flatnonzero(is_unsure).tolist())
-        # An update's after image is the row below its before image. A changed key links both ways: whichever of the
-        # two a row is found by, the other one is the same person's.
+        # An update's after image is the row after its before image. A changed key links both ways: if a row is found by
+        # one of the two keys, the other key is the same person's.
         before = np.flatnonzero(kinds == IMAGE_BEFORE)
         for index in before[_differ(keys, before, before + 1)].tolist():
             old, new = _key(keys, index), _key(keys, index + 1)

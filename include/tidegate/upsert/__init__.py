@@ -4,7 +4,7 @@ In:  decoded changes of a window, and what a silver table's Delta log says of it
 Out: Parquet files, deletion vectors and the `add` actions that one Delta commit adopts them by.
      The caller commits (delta/log.py); nothing in here writes a log.
 
-The road: stage.py writes the rows and a narrow key file; keys/resolve.py finds the last change per
-key; keys/candidates.py rules files out by their statistics; keys/probe_file.py finds the rows that
-are replaced; actions.py says it in Delta's words.
+The steps: stage.py writes the rows and a narrow key file; keys/resolve.py finds the last change per
+key; keys/candidates.py excludes files by their statistics; keys/probe_file.py finds the rows that
+are replaced; actions.py makes Delta's actions of it.
 """

@@ -63,7 +63,7 @@ def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:
 
 
 def adopted(files: Iterable[NewFile], vectors: VectorWriter) -> Actions:
-    """The actions for staged files: each with its losers dead from the start; one without a winner isn't adopted."""
+    """The actions for staged files. Their losers are dead from the start. A file without a winner isn't adopted."""
     actions = Actions()
     for file in files:
         rows = rows_of(file.add)

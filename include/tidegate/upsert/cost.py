@@ -4,10 +4,10 @@ In:  a silver table's snapshot, about how many bytes of binlog its changes are, 
      pipeline file says.
 Out: a Choice with its reason in one phrase, for the window's log.
 
-A table that the positional writer can't write right is named by snapshot.why_not and is no matter
-of cost. Where both can, the figures below are CPU seconds on one x86 core of 2026, fitted to 1 M
-and 10 M rows with 100,000 and 1 M changes (benchmarks/): only their ratio matters, and it is 8 and
-more for nearly every table with a key.
+fitness.why_not names the tables that the positional writer can't write: cost doesn't matter there.
+If both writers can write a table, the figures below count: CPU seconds on one x86 core of 2026,
+fitted to 1 M and 10 M rows with 100,000 and 1 M changes (benchmarks/). Only their ratio matters. It
+is 8 or more for nearly every table with a key.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# A row event of a narrow table. Changes are counted before they are decoded, so this errs towards too many.
+# Bytes of a row event of a narrow table. The number of changes is estimated before they are decoded, so the estimate is
+# rather too high.
 _CHANGE_BYTES: Final = 60
 # Key bytes of one row, when a column's type doesn't say: text and binary.
 _TEXT_KEY_BYTES: Final = 24
 _FIXED_KEY_BYTES: Final = 8
-# What a change costs the driver while its phase is resolved, as measured with a key of one column: 56 in its key file,
-# a copy of its order, and 16 to 32 twice over for its slot in the table. Each further column of the key takes 25.
+# Bytes of the driver's memory per change while its phase is resolved, measured with a key of one column: 56 in its key
+# file, a copy of its order, and twice 16 to 32 for its slot in the table. Each further column of the key takes 25.
 KEY_RECORD_BYTES: Final = 168
 
 
@@ -54,13 +55,15 @@ def key_bytes(types: Sequence[str]) -> int:
 
 
 def positional_seconds(load: Load) -> float:
-    """Open and probe the files, hash and write the changes; one commit."""
+    """CPU seconds to open and probe the files, to hash and write the changes, and to commit once."""
     probed = load.target_files * 2e-3 + load.target_rows * (3e-8 + 6e-9 * load.key_bytes)
     return 0.05 + probed + load.changes * 4e-6
 
 
 def merge_seconds(load: Load) -> float:
-    """Plan and run two joins, rewrite or mark; the shuffle follows the target's rows and the changes."""
+    """CPU seconds to plan and run two joins, and to rewrite or mark rows. The shuffle grows with the target's rows and
+    the changes.
+    """
     return 1.5 + load.target_files * 2e-2 + load.target_rows * 1e-6 + load.changes * 3e-5
 
 

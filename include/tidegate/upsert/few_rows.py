@@ -3,11 +3,11 @@
 In:  a window's rows that no file has yet, the table's live files, and where rows of them die.
 Out: a commit's actions: small files that go, and the file that takes their place.
 
-A window of a quiet table has a few rows. A file of their own, and a deletion vector beside each
-small file of the windows before, would be opened by every window until eight of them are packed
-(upkeep.py). Together they are one small file that windows read and write again, until it is too
-large for that: SMALL_FILE_BYTES bounds what a window writes beyond its own rows, and what VACUUM
-finds afterwards.
+A window of a quiet table has a few rows. If each window wrote a file of its own, and deletion
+vectors for earlier small files, every later window would open all of them, until eight are packed
+(worth_rewriting.py). Instead one small file has these rows, and each window reads and writes it
+again until it is too large. SMALL_FILE_BYTES bounds the bytes that a window writes beyond its own
+rows, and that VACUUM removes later.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import UnpacksToTooMuch, live_rows, write_ordered
 from tidegate.upsert.keys.probe_file import Hits
 
-# Bytes of the Parquet files that one window's rows are put together with, all in all. Cuts keep each window's files for
-# a week: with twice as much they would take twice as many bytes as files of their own, and save no more CPU.
+# Most bytes of the Parquet files that are joined with one window's rows. Cuts keep each window's files for a week. With
+# twice this bound they would take twice the bytes of separate files, and save no more CPU.
 SMALL_FILE_BYTES: Final = MIB // 128
-# Bytes in memory, of rows that wait for the commit.
+# Most bytes in memory of rows that wait for the commit.
 _FEW_BYTES: Final = MIB // 16
-# Bytes in memory, of a small file's rows: those alike are packed a thousandfold.
+# Most bytes in memory of a small file's rows: equal rows may be packed a thousandfold.
 _UNPACKED_BYTES: Final = MIB // 2
 
 
@@ -76,7 +76,9 @@ def choose(few: Sequence[pa.Table], files: Iterable[LiveFile], hits: Sequence[Hi
 def read(
     lake: LakeFiles, table_path: str, few: Sequence[pa.Table], together: Together, layout: FileLayout
 ) -> tuple[list[pa.Table], Together]:
-    """The new file's rows, and the files that they come from: those of too many bytes stay."""
+    """The new file's rows, and the files that they come from. Files whose rows take too many bytes
+    stay.
+    """
     rows, joined, others = list(few), list[LiveFile | Hits](), list(together.others)
     for part in together.joined:
         file, dead = (part.file, part.dead_after) if isinstance(part, Hits) else (part, None)
@@ -89,7 +91,7 @@ def read(
 
 
 def whole(lake: LakeFiles, table_path: str, file: LiveFile, layout: FileLayout) -> pa.Table | None:
-    """All rows of a small file, dead ones too; None of a larger one, and of one with too much in it."""
+    """All rows of a small file, dead ones too; None for a larger file, and for one whose rows take too much memory."""
     if file.size > SMALL_FILE_BYTES:
         return None
     try:

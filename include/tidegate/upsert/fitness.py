@@ -37,7 +37,7 @@ _FEATURES_KEPT: Final = frozenset(
         "inCommitTimestamp",
     }
 )
-# Metadata keys of a column that Delta's own writer acts upon.
+# Metadata keys of a column that Delta's own writer obeys.
 _GENERATED: Final = (
     "delta.generationExpression",
     "delta.identity.start",

@@ -1,4 +1,4 @@
-"""All rows of a table that have the same texts in some columns, as those of one shard have: they die by position.
+"""Delete, by position, all rows of a table that have the same texts in some columns, as the rows of a shard have.
 
 In:  live files, the columns and their texts.
 Out: the effect of a commit on them. Only these columns are read, of files whose statistics don't
@@ -50,7 +50,9 @@ class Group:
         return candidates(among, self._table)
 
     def deleted(self, lake: LakeFiles, path: str, files: Sequence[LiveFile]) -> Actions:
-        """Its rows are dead. Raises SchemaMismatch, LakeRefused or LakeUnavailable when a file can't be read."""
+        """The actions that delete its rows. Raises SchemaMismatch, LakeRefused or LakeUnavailable if a file can't be
+        read.
+        """
         hits = [probe_file(lake, path, file, self._table) for file in files]
         with VectorWriter(lake, path) as vectors:
             return replaced(hits, vectors)

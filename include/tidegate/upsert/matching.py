@@ -1,4 +1,4 @@
-"""Live rows of a silver table with one of some values in its columns.
+"""Live rows of a silver table that have one of the wanted values in some columns.
 
 In:  a table's state, columns, the wanted values, the conversion of values to their compared form.
 Out: whole rows. Statistics rule files out; of the others only these columns are read, and then the

@@ -1,13 +1,13 @@
-"""A silver table's files written anew with other columns, in this process: an ALTER's effect on existing rows.
+"""Rewrite a silver table's files with other columns, in this process: the effect of an ALTER on existing rows.
 
 In:  a state of the table, and what becomes of its columns.
 Out: Reshaping: the files that are to be written anew, and each one's `add` action; nothing is
      committed here.
 
-A file becomes a file, under the same partition's values and with its rows in their order: bounds
-stay as narrow as they were, and what is clustered stays so. Dead rows are left out, so a new file
-has no deletion vector and tight bounds. No reader gives a value to rows without it (Delta's column
-defaults are for new rows), so a value must be written.
+Each file becomes one file, with the same partition values and the rows in the same order. So bounds
+stay narrow, and clustered files stay clustered. Dead rows are left out, so a new file has no
+deletion vector, and tight bounds. No reader gives a default to rows without a column (Delta's own
+defaults are for new rows), so the value must be written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hash that stands for a row of a table without a key: equal rows, and only they, have equal hashes.
+"""The hash of a row of a table without a key: equal rows, and only these, have equal hashes.
 
 In:  the source's columns of a table by name, canonical types; shard columns too where rows of
      several tables meet.
@@ -12,9 +12,9 @@ numbers little-endian:
     f  float, its 32 bits in 64       d  double, 64 bits                m  decimals: scale as u8; unscaled, 128 bits
     b  text (UTF-8) and bytes: length as 64 bits, bytes                 v  vectors: as b, floats of 32 bits each
 
-The order of columns therefore doesn't matter, nor a wider integer, nor a column added with NULL in
-it; NULL differs from '', and no value can run into the next. The hash is cryptographic because
-whoever writes to the source chooses the values, and equal hashes would make two rows one.
+So the order of columns doesn't matter, nor a wider integer, nor an added column that is NULL. NULL
+differs from '', and no value can run into the next one. The hash is cryptographic: a person who
+writes to the source chooses the values, and equal hashes would make two rows one.
 """
 
 from __future__ import annotations

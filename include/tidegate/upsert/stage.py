@@ -1,4 +1,4 @@
-"""Stage changes: their rows as files in silver's own folder, ready to be adopted, and a key file about them.
+"""Stage changes: write their rows as files in silver's own folder, ready for a commit, and a key file about them.
 
 In:  decoded changes of one physical table with the system columns op, commit_ts, seq, ordinal
      (binlog/rows/decode.py).

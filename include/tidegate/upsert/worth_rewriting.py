@@ -5,12 +5,12 @@ Out: groups of files; each becomes one file or a few, with the same live rows. P
      figures decide.
 
 Every window leaves a small file and a few deletion vectors. Files are in tiers by the bytes of
-their live rows, each tier eight times the one below; eight files of one tier become one of the
-next, so a row is rewritten about once per tier and a table has at most seven small files per tier.
-Below the first tier's bound all files are alike: they are rewritten together however small they
-are, because opening a file costs more than its rows. A file of which a good part is dead is
-rewritten alone: probes read its dead rows for nothing. Where those are few bytes, reading them
-costs less than the rewrite, and the file's tier takes it soon.
+their live rows; each tier is eight times the one below. Eight files of one tier become one of the
+next. So a row is rewritten about once per tier, and a table has at most seven small files per tier.
+All files below the first tier's bound count as one tier, however small they are, because to open a
+file costs more than its rows. A file with many dead rows is rewritten alone: probes read its dead
+rows for nothing. If these are few bytes, to read them costs less than the rewrite, and the file's
+tier takes it soon.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def _tiers(files: Sequence[LiveFile], ended_in: str) -> list[list[LiveFile]]:
 
 
 def _fitting(group: Sequence[LiveFile], budget_bytes: int) -> list[LiveFile]:
-    """As many as the budget takes, smallest first: the fewest rewritten bytes per removed file."""
+    """As many files as the budget allows, smallest first: so the fewest bytes are rewritten per
+    removed file.
+    """
     taken: list[LiveFile] = []
     for file in sorted(group, key=lambda file: (file.size, file.path)):
         if file.size > budget_bytes:

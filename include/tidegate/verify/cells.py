@@ -5,7 +5,7 @@ Out: SQL for MySQL and MariaDB, SQL for DuckDB, and a converter for each side.
 
 Forms: integers int (also BIT, booleans, YEAR), DECIMAL text with its scale, FLOAT and DOUBLE float (a FLOAT widened
 exactly), DATE days and DATETIME, TIMESTAMP microseconds since 1970-01-01 as int, text str, binary bytes, VECTOR bytes
-of little-endian float32. Dates that no calendar has are None on the server's side: silver has null for them.
+of little-endian float32. Impossible dates are None on the server's side: silver has null for them.
 """
 
 from __future__ import annotations

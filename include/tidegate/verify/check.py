@@ -3,12 +3,13 @@
 In:  a pipeline, its sources, its lake, DuckDB.
 Out: TableResults.
 
-Tables are read in groups. The source prints the rows of each, chunk by chunk; then verify waits for a cut beyond all
-its reads, and joins silver's rows of that cut with the prints. A difference may have come from a change meanwhile:
-those keys, and no others, are read again on both sides until each is settled (settle.py says why that is exact).
+Tables are read in groups. The source makes prints of each table's rows, chunk by chunk. Then verify waits for a cut
+beyond all of its reads, and joins silver's rows at that cut with the prints. A difference may come from a change in
+between. So the different keys, and no others, are read again on both sides until each is settled (settle.py explains
+why that is exact).
 
-A side with reads at cuts has it the other way round: the cut is chosen, then the source is read as of that cut, so a
-difference is one. Only a first read that lasts long goes on at a newer cut, before the source forgets the older one.
+A side with reads at cuts works the other way round: the cut is chosen, then the source is read as of that cut. So a
+difference is real. Only a long first read goes on at a newer cut, before the source forgets the older one.
 """
 
 from __future__ import annotations
@@ -255,7 +256,7 @@ class Check:
         return now
 
     def _compare(self, work: TableUnderWay, name: str) -> TableResult | None:
-        """The first comparison; None: keys are to be settled. Raises Again."""
+        """The first comparison's result; None if keys are still to be settled. Raises Again."""
         state, reason = self._state(work.logical)
         if state in _WAITS:
             return work.result(*waiting(state, reason))
@@ -290,7 +291,9 @@ class Check:
         return None if work.waiting else self._result(work)
 
     def _note_unnamed(self, work: TableUnderWay, table: SourceTable, first: FirstPass, silver: Silver) -> None:
-        """Take in the rows that no key names as live ones. Apply writes none: somebody else did."""
+        """Note rows that no key names, or that aren't clearly live. Apply writes no such rows:
+        another writer did.
+        """
         ours, theirs = first.unkeyed
         if ours:
             work.unsettled, work.reason = work.unsettled + ours, _NO_DATE

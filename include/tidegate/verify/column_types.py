@@ -1,4 +1,5 @@
-"""The types of silver's columns, by the server's own words: apply's table of types is not asked.
+"""The due types of silver's columns, by the server's own description. Apply's table of types isn't
+used.
 
 In:  a column's data_type and column_type (information_schema); the types that DuckDB sees in silver.
 Out: Spark SQL's name of the due type; ColumnDifference for each column that has another one.

@@ -3,9 +3,9 @@
 In:  a lake, a table's path and version.
 Out: a folder with a Delta table of one commit, whose rows are those of that version.
 
-DuckDB reaches no store by what is installed. A file's name is used once, so what a version shares with the one before
-isn't fetched again. Files are read as they lie in the store; which of them a version has, the lake's own reading of the
-log says (delta/table/state.py).
+The installed DuckDB can't reach an object store. A file's name is used only once, so a file that two versions share
+isn't fetched again. The files are copied as they are; the lake's own reading of the log decides which files a version
+has (delta/table/state.py).
 """
 
 from __future__ import annotations

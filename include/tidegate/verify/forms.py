@@ -3,11 +3,11 @@
 In:  the server's data_type and column_type of a column (information_schema).
 Out: an expression for MySQL and MariaDB and one for DuckDB; NULL for NULL, and for dates that no calendar has.
 
-Three kinds. EXACT: short ASCII without a comma (integers, decimals, dates, BIT, TIME, UUID). BYTES: text as UTF-8,
-binaries and what is HEX of its bytes; a row's hash takes its hash. NUMBER: FLOAT and DOUBLE, whose
-digits every program writes in its own way: they stay out of the hash and are compared as the DOUBLE they are. A server
-writes the shortest digits that read back as the same DOUBLE. Text of up to 64 KiB stands in the row's hash as it is,
-after its length: that costs a third less on both sides than a hash of its own.
+There are three kinds. EXACT: short ASCII without a comma (integers, decimals, dates, BIT, TIME, UUID). BYTES: text as
+UTF-8, and binaries as the HEX of their bytes; a row's hash takes their hash. NUMBER: FLOAT and DOUBLE: programs write
+their digits differently, so they aren't in the hash, and are compared as DOUBLE. A server writes the shortest digits
+that read back as the same DOUBLE. Text of up to 64 KiB stands in the row's hash as it is, after its length: that costs
+a third less on both sides than a hash of its own.
 
 A value beyond the server's max_allowed_packet is `?` in a hash, unlike any row of silver: such rows are compared by
 their values (cells.py), as is every row with different hashes.

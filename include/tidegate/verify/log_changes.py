@@ -1,9 +1,9 @@
-"""Which keys of a table the log changes in (after_ts, upto_ts]: bronze, read by the mover's own decoding.
+"""The keys of a table that the log changes in (after_ts, upto_ts]: bronze, read by the mover's own decoding.
 
 In:  a lake, a physical table, the keys in question.
 Out: their changed ones; None when the log can't tell, so any may be.
 
-It only says the keys to read again (settle.py has why that is enough): no value of a row comes from here.
+It only gives keys to read again, and no value of a row. settle.py explains why that is enough.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def changed_keys(
     keys_of: Callable[[pa.Table], Collection[Key]],
     names: Names = MappingProxyType({}),
 ) -> Collection[Key] | None:
-    """keys_of: the keys of decoded rows. names: silver's of columns, by tables.renames. A DDL of the table, or what
-    can't be decoded, is None.
+    """The changed keys among those in question; None after a DDL of the table, and if something can't be decoded.
+    keys_of: the keys of decoded rows. names: silver's names of columns, by tables.renames.
 
-    A prepared transaction, or the answer to one, of whichever table, is in doubt, too: its rows lie
-    elsewhere in the log.
+    A prepared transaction, or the answer to one, also gives None, whichever tables it is about: its
+    rows lie elsewhere in the log.
     """
     if after_ts >= upto_ts:
         return ()

@@ -1,4 +1,4 @@
-"""Which of the suspicious keys really differ: one round, which reads just these keys on both sides.
+"""Decide which suspicious keys really differ: one round, which reads just these keys on both sides.
 
 In:  rows of the source at a moment m, rows of silver at a cut C, which keys the log changes in (L, C].
 Out: per key a verdict: equal, different, or not settled, to be read again.

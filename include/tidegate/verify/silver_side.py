@@ -1,4 +1,4 @@
-"""Silver's side, and where both sides meet: DuckDB, which reads Delta versions and joins prints of rows.
+"""Silver's side, and the comparison: DuckDB reads Delta versions, and joins prints of rows.
 
 In:  the address of a silver table and the version that a cut names; prints of the source's rows.
 Out: column names; which keys seem to differ, with counts and hashes per chunk; rows of given keys, in the same form as
@@ -72,8 +72,8 @@ class FirstPass:
     doubtful: int = 0
 
 
-# Silver's modes, known apart from their writers (merge/past): by the mark of each, SQL of the rows that the source has,
-# and of rows that are neither live nor of the past.
+# Silver's modes, described without their writers' code (merge/past): mark of the mode -> SQL of the live rows, and SQL
+# of rows that are neither live nor of the past.
 LIVE: Final = {tables.DELETED: f"NOT {tables.DELETED}", tables.IS_CURRENT: tables.IS_CURRENT}
 DOUBTFUL: Final = {
     tables.DELETED: f"{tables.DELETED} IS NULL",

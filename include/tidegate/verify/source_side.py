@@ -1,11 +1,11 @@
-"""The source's side: which tables it has, their columns and key, their rows by its own SELECT.
+"""The source's side: its tables, their columns and keys, and their rows by its own SELECT.
 
 In:  a connection to the source.
 Out: SourceTable values; prints of rows (key and hash, made by the server's own SQL) in chunks of
      the key; rows by key; up to where in its log everything is visible to a read.
 
-Nothing is written at the source, and no transaction lasts longer than a statement or a round of
-settling. A TiDB is another kind of side (tidb_side.py).
+It writes nothing at the source, and no transaction lasts longer than a statement, or a round of
+settling. A TiDB has a side of its own (tidb_side.py).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class SourceSide:
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
         if not self._places:
-            self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # a locking read locks no gaps
+            self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # so that a locking read locks no gaps
             self.ask(f"SET SESSION innodb_lock_wait_timeout = {VERIFY_LOCK_SECONDS}")
         return place or Visible("", 0)
 
@@ -266,7 +266,9 @@ class SourceSide:
             after = end
 
     def _prints_at_once(self, table: SourceTable) -> Iterator[Prints]:
-        """Rows without a key have no order: one statement, whose rows come as they are read."""
+        """The prints of a table without a key. Its rows have no order, so one statement reads them
+        all, and streams them.
+        """
         numbers = [f"IFNULL({column.source}, '')" for column in table.numbers]
         line = ", ".join([table.source_hash, *numbers])
         lines: list[bytes] = []
@@ -313,7 +315,8 @@ class SourceSide:
 
     def _by_keys(self, table: SourceTable, keys: Sequence[Key]) -> str:
         select = ", ".join([*table.source_keys, *(column.source_sql for column in table.cells)])
-        # Without GTIDs MySQL doesn't say what of its log is visible already. A shared lock waits for who is committing.
+        # Without GTIDs MySQL doesn't tell which part of its log is visible already. A shared lock waits for
+        # transactions that are committing.
         lock = " FOR SHARE" if table.key and not self._places else ""
         condition = f"({keys_condition(table, keys)}) AND {table.where or 'true'}"
         return f"SELECT {select} FROM {table.place} WHERE {condition}{lock}"

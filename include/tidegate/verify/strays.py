@@ -1,4 +1,5 @@
-"""Rows of a routed silver table that belong to none of its shards: each shard is compared with its own rows alone.
+"""Find rows of a routed silver table that belong to none of its shards, since each shard is compared only with its own
+rows.
 
 In:  a silver table at a version, the shards that were compared, the lake's schema history.
 Out: a result with the number of live rows without a shard, or with a shard that now flows into another table; or none.

@@ -1,4 +1,4 @@
-"""The known facts of a table while it is compared, and the wishes for a verification.
+"""A table's known facts while it is compared, and the options of a verification.
 
 In:  nothing; these are values.
 Out: Options, Work, Round, Differing.
@@ -133,7 +133,7 @@ class TableUnderWay:
 
 
 class Again(Exception):  # noqa: N818 - what to do, not what happened
-    """The table isn't what it was when it was read."""
+    """The table was changed after it was read."""
 
 
 @dataclass(slots=True)

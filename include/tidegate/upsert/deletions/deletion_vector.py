@@ -4,8 +4,8 @@ In:  positions of dead rows of data files, or a descriptor from the log.
 Out: one file that packs many vectors, a descriptor each; or the positions again.
 
 A file: version byte 1; per vector size i32 big-endian, the bitmap (roaring.py), its CRC-32 u32
-big-endian. A read vector is checked against its checksum and its descriptor: a vector that is
-misread would bring deleted rows back.
+big-endian. A vector is checked against its checksum and its descriptor when it is read: a misread
+vector would bring deleted rows back.
 """
 
 from __future__ import annotations

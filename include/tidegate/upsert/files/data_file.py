@@ -4,10 +4,10 @@ In:  rows in a table's layout.
 Out: files in the table's folder without a name in a log yet (VACUUM removes those adopted by no
      commit), and their actions.
 
-Plain Parquet, as Spark, delta-rs, DuckDB and Polars read it: no Arrow schema inside, microseconds,
-optional columns. No dictionaries: they cost more CPU than they save here; the key is stored so that
-reading it costs least. Rows come in the order of partition, then key, so that row groups and files
-have narrow bounds.
+Plain Parquet for Spark, delta-rs, DuckDB and Polars: no Arrow schema inside, microseconds, optional
+columns. There are no dictionaries, since they cost more CPU than they save here. The key has the
+encoding that is cheapest to read. Rows are in the order of partition, then key, so row groups and
+files have narrow bounds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILE_BYTES: Final = 256 * MIB  # in memory; a Parquet file is usually smaller
 ROW_GROUP_BYTES: Final = 32 * MIB
 _ROW_GROUP_ROWS: Final = 1 << 17
 _RUN_ROWS: Final = 1 << 10  # on average; shorter runs cost less when they are copied
-# Beside snappy at its fastest: two thirds of the CPU and of the bytes on rows of text and numbers.
+# Against snappy it takes two thirds of the CPU and of the bytes, for rows of text and numbers.
 _CODEC: Final = "zstd"
 _CODEC_LEVEL: Final = 1
 
@@ -184,12 +184,14 @@ def _append(writer: pq.ParquetWriter, rows: pa.Table) -> None:
 
 
 def _is_narrow_key(field: pa.Field, layout: FileLayout) -> bool:
-    """Columns that every window reads whole, a few bytes wide: unpacking them would cost six times the reading."""
+    """Whether a column is a narrow key column, stored unpacked: every window reads it whole, and to unpack it would
+    cost six times the reading.
+    """
     textual = pa.types.is_string(field.type) or pa.types.is_binary(field.type)
     return field.name in layout.key and not textual
 
 
 def _packs(field: pa.Field, layout: FileLayout) -> bool:
-    """Whether differences of neighbours say it shorter: integers of the key, which are in order, and commit_ts."""
+    """Whether delta encoding makes the column smaller: integers of the key, which are in order, and commit_ts."""
     fit = pa.types.is_int32(field.type) or pa.types.is_int64(field.type)
     return bool(fit and (field.name in layout.key or field.name == COMMIT_TS))

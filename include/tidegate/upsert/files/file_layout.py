@@ -1,4 +1,4 @@
-"""How the data files of one silver table look: columns, partitions, key, what has statistics.
+"""The layout of a silver table's data files: columns, partitions, key, columns with statistics.
 
 In:  a snapshot's schema, partition columns and properties; the names of the key.
 Out: FileLayout, small and picklable: workers write files by it.
@@ -98,7 +98,9 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def _indexed(
     schema: pa.Schema, key: Sequence[str], partitions: Sequence[str], configuration: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Delta's choice (its first 32 columns, or as the properties say), the key and the system columns."""
+    """The columns with statistics: Delta's choice (its first 32 columns, or by the properties), the key and the system
+    columns.
+    """
     names = [name for name in schema.names if name not in partitions]
     chosen = configuration.get("delta.dataSkippingStatsColumns")
     if chosen is not None:

@@ -1,4 +1,4 @@
-"""A live data file of silver, opened. If it can't be read, this is its table's trouble, not the lake's.
+"""Open a live data file of silver. If it can't be read, that is the table's trouble, and not the lake's.
 
 In:  a path under the lake.
 Out: a Parquet file, or SilverDamaged.

@@ -1,4 +1,5 @@
-"""Live rows of some files as new files: for compaction, and for a staged file most of which lost.
+"""Write the live rows of some files as new files: for compaction, and for a staged file whose rows
+are mostly dead.
 
 In:  files of one table, with the positions of their dead rows.
 Out: `add` actions of files that hold the live rows. Memory is bounded by one new file
@@ -156,7 +157,9 @@ def without(rows: pa.Table, dead: Positions) -> pa.Table:
 
 
 def _pieces(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Row group by row group; one that is much larger than ours are (Spark's are 128 MB, packed), in parts."""
+    """The rows, a row group at a time. A row group that is much larger than ours (Spark's have 128 MB, packed) comes in
+    parts.
+    """
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
         if group.total_byte_size <= 2 * data_file.ROW_GROUP_BYTES:

@@ -3,11 +3,11 @@
 In:  the rows of one file, the columns to describe.
 Out: JSON text: numRecords, minValues, maxValues, nullCount, tightBounds.
 
-Bounds may be wide, never narrow. A text longer than 32 characters is cut, its maximum with a
-character on top larger than the cut part; a timestamp has milliseconds, its maximum rounded up. A
-bound of zero has the sign for both zeros: some readers order -0.0 below 0.0 and skip a file by
-that, although they take the two for equal in rows. A bound that can't be true is left out: columns
-with NaN, dates no ISO text has, types without an order (binary, boolean, arrays).
+Bounds may be too wide, never too narrow. A text of more than 32 characters is cut; its maximum gets
+a character that is larger than the cut part. A timestamp has milliseconds; its maximum is rounded
+up. A bound of zero has the sign that covers both zeros: some readers order -0.0 below 0.0 when they
+skip files, although the two are equal in rows. A bound that can't be right is left out: columns
+with NaN, dates without an ISO text, types without an order (binary, boolean, arrays).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Seen:
 
 
 def loosened(text: str | None, rows: int) -> str:
-    """The statistics of a file that got a deletion vector: they are then of all its rows, dead ones too.
+    """The statistics of a file that gets a deletion vector: they then describe all of its rows, dead ones too.
 
     rows: in the file. Writers may leave statistics out, but not the number of rows of a file with a vector: readers
     refuse the table.
@@ -95,7 +95,8 @@ def _with_member(text: str, member: str) -> str:
 
 
 def with_both_zeros(text: str | None, floats: AbstractSet[str]) -> str | None:
-    """Another writer's statistics: where a float's bound is one zero, it becomes the one for both.
+    """Another writer's statistics. If a float's bound is a zero, it becomes the zero that covers
+    both.
 
     floats: the columns of these types, as statistics name them.
     """

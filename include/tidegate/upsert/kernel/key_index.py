@@ -1,10 +1,11 @@
-"""Where each key of a data file lies: rows in buckets by their hash, and the look-up of keys among them.
+"""The index of a data file's keys: rows in buckets by their hash, and the look-up of keys.
 
 In:  hashes of a file's rows, or of keys to look for; an index as layout.py describes it.
 Out: buckets, or positions of rows.
 
-A bucket is the rows with the same top bits of the hash's second word. A row is its first word, the low half of its
-second word where the first one isn't exact (a key of one integer), and its position in the file.
+A bucket has the rows whose hashes have the same top bits in the second word. A row is stored as its hash's first word
+and its position in the file. Unless the first word is exact (a key of one integer), the low half of the second word is
+stored, too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def _bucket(index: int, starts: int, high: int) -> Any:
 
 @compiled(I(I, I, I), **FAST)
 def count_rows(hashes: int, rows: int, index: int) -> int:
-    """Make the buckets' beginnings their ends, in order. Gives the number of rows in all buckets.
+    """Count rows per bucket, and store the end of each bucket, in order, in the place of its
+    beginning. Gives the number of rows in all buckets.
 
     hashes: uint64[rows, 2]. A key that holds a NULL (0, 0) is in no bucket: it matches nothing.
     """

@@ -1,4 +1,4 @@
-"""Rows as bytes, so that no two different rows have the same.
+"""Rows as bytes: two different rows never have the same bytes.
 
 In:  columns as layout.py describes them, and what each puts in front of its values.
 Out: one text of bytes per row.

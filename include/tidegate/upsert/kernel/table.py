@@ -20,7 +20,7 @@ def _before(orders: int, words: int, a: int, b: int) -> bool:
         left, right = load64(orders + 8 * (words * a + i)), load64(orders + 8 * (words * b + i))
         if left != right:
             return left < right
-    return a < b  # the same event twice: what was listed last
+    return a < b  # the same event twice: the later one in the list counts
 
 
 @compiled(I(I, I, I, I, I, I), **FAST)

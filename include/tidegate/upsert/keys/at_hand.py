@@ -1,4 +1,4 @@
-"""Staged changes of one window in memory: the process that decodes writes silver, too.
+"""Staged changes of one window in memory, if the process that decodes also writes silver.
 
 In:  key files, and changes of tables with history, by path, from threads side by side.
 Out: the same. Beyond limits.UPSERT_KEYS_BYTES_MAX (with their few rows) or VERSIONED_BYTES_MAX they go to the staging
@@ -17,7 +17,9 @@ from tidegate.upsert.keys.file import KeyFile
 
 
 class KeyFilesAtHand:
-    """bytes: of those that were taken. They count for the whole window: one with more is given back, and isn't read."""
+    """bytes: of all key files kept so far. They count for the whole window: a window with more is given back, and isn't
+    read.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, KeyFile] = {}

@@ -1,4 +1,4 @@
-"""Key files: what a staged file changes, a narrow record per change (Arrow IPC in the staging folder).
+"""Key files: a narrow record for each change of a staged file (Arrow IPC in the staging folder).
 
 In:  changes of one source: hash of the key, order, where its row lies.
 Out: the same again, in the process that resolves the phase. Payload and rows stay where they were
@@ -28,7 +28,7 @@ DELETED: Final = -1  # row of a change that leaves no row behind
 LEADS_MAX: Final = 4  # leading key columns that files are ruled out by; as many as Delta clusters by
 KEYS: Final = pa.schema(
     [
-        pa.field("hash", pa.binary(16), nullable=False),  # key_hash.key_hashes
+        pa.field("hash", pa.binary(16), nullable=False),  # hash.key_hashes
         pa.field("commit_ts", pa.int64(), nullable=False),
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("ordinal", pa.int64(), nullable=False),

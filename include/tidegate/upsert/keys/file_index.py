@@ -1,4 +1,4 @@
-"""Where each key of one data file lies, in memory: its rows by the hash of their key.
+"""An index of one data file in memory: its rows by the hash of their key.
 
 In:  a live file of silver, the key's columns as silver has them, the seed of the hashes.
 Out: FileIndex: positions of the rows that have one of some keys, dead rows among them.

@@ -1,4 +1,4 @@
-"""128-bit hashes of keys: equal for equal keys, whoever wrote them down.
+"""128-bit hashes of keys: equal for equal keys, whichever program wrote them.
 
 In:  a key's columns as Arrow arrays: from the decoder, or from Parquet that Spark, delta-rs or
      tidegate wrote.

@@ -1,13 +1,13 @@
-"""Which files of silver have an index of their keys in memory: those that windows look through again and again.
+"""Indexes of keys in memory, for those files of silver that windows look through again and again.
 
 In:  files that probing looked through, and how many of their rows.
 Out: a file's FileIndex, where looking up keys costs less than looking through the file.
 
-An index is made in the background once windows have looked through a file for about what making it
-costs. It never more than doubles a file's cost, and a file that changed keys don't fall into has
-none. One at a time is made. Where memory is bounded, an index that no window used lately goes
-first; one that is in use stays, and the newcomer has none: a table that is too large for the memory
-must not make the same indexes again and again.
+An index is made in the background when windows have spent about its cost on looking through the
+file. So it never more than doubles a file's cost, and a file without changed keys gets none. One
+index is made at a time. If memory is short, an index that no window has used lately goes first. If
+all are in use, they stay, and the new file gets no index: otherwise a table that is too large for
+the memory would make the same indexes again and again.
 
 Nothing is kept on disk. A new application looks through a file some more times, and indexes 100
 million rows in 3 seconds of CPU.
@@ -62,7 +62,9 @@ class KeyIndexes:
         return len(self._made)
 
     def of(self, table_path: str, file: LiveFile, table: KeyTable, rows: int) -> FileIndex | None:
-        """The index of a file, when it is worth it against looking through so many rows."""
+        """The index of a file; None if there is none, or if to look through so many rows costs
+        less.
+        """
         if table.keys * KEY_INDEX_LOOKUP_ROWS > rows or table.seed != self._seed:
             return None
         name = _name(table_path, file, table)

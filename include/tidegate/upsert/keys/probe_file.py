@@ -1,4 +1,4 @@
-"""Which live rows of a silver file belong to keys of the phase.
+"""Find the live rows of a silver file that have a key of the phase.
 
 In:  a live file, the table of keys.
 Out: their positions. Only the key's columns are read, or an index of them; rows that a deletion vector names already

@@ -3,9 +3,9 @@
 In:  key files, in any order.
 Out: the table of keys to look for in silver, and the staged rows that lost against a later change.
 
-Right because a change says the whole row or its absence: what came before it in (commit_ts, source,
-seq, ordinal) leaves no trace. Costs 75 to 112 bytes of memory per change beyond the files, 45 to
-75 per key while the table lives: slots are a power of two.
+It is right because a change has the whole row or its absence: earlier changes, in the order
+(commit_ts, source, seq, ordinal), don't matter. It takes 75 to 112 bytes of memory per change
+beyond the files, and 45 to 75 per key while the table lives: slots are a power of two.
 """
 
 from __future__ import annotations
