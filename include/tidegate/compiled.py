@@ -1,11 +1,11 @@
-"""Kernels are loaded when they are first called: a process needs a dozen of the 130 that there are.
+"""Load a kernel at its first call: a process needs a dozen of the 130 kernels.
 
 In:  a function and the signature that it is compiled for.
 Out: the same as numba.njit(signature, ...) gives, but what costs 5 CPU-ms a function is done at its first call.
 
-A kernel that calls others has their code in its own: the others are compiled with it, and never loaded from the cache.
-It must hold: each has the one signature that stands at it. Left to its callers, numba would compile it anew for
-whatever types they have, and a sum of a signed and an unsigned number would become a float.
+A kernel has the code of the kernels that it calls: they are compiled with it, and never loaded from the cache. Each
+kernel must have exactly the signature that is declared for it. Otherwise numba would compile it again for its callers'
+types, and a sum of a signed and an unsigned number would become a float.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _known: list[tuple[str, Callable[[], None]]] = []  # with the name of the module
 
 
 class _Unloaded(CPUDispatcher):  # type: ignore[misc]  # numba has no types
-    """A kernel until its first call. It is loaded before numba looks at the arguments. If another thread loaded it
-    meanwhile, numba would demand exact types (an array that may be written isn't one that is read only), as from a
-    kernel that can still be compiled for them, and then find that this one can't: a TypeError.
+    """A kernel before its first call. It must be loaded before numba looks at the arguments. Otherwise, if another
+    thread loads it at the same time, numba demands exact types (a writable array isn't a read-only one), as for a
+    kernel that can still be compiled for them. It then finds that this one can't be: a TypeError.
     """
 
     load: Callable[[], None]

@@ -1,4 +1,4 @@
-"""Airflow's connections as values: where a server or a store is, and what opens it.
+"""Airflow's connections as values: the address of a server or a store, and its credentials.
 
 In:  AIRFLOW_CONN_<ID> as a JSON object or a URI; in Airflow its secrets backends, by the plugin.
 Out: a Connection. Whoever needs one is given a function from id to Connection (`Connections`): the environment's for

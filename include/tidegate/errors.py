@@ -32,7 +32,7 @@ class TidegateError(Exception):
 
     @property
     def line(self) -> str:
-        """As str() gives it, without the table's needs: they depend on its source."""
+        """The line of str(), without the table's needs, which depend on its source."""
         return self._with(self.remedy.text if isinstance(self.remedy, Remedy) else self.remedy)
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class StrayValueLog(Fenced):
 
 
 class LakeLost(Fenced):
-    """This machine has captured the source before, and the lake has nothing of it."""
+    """This machine has captured the source before, and the lake has no data of it."""
 
 
 class LakeUnavailable(Transient):
@@ -215,7 +215,7 @@ class DecodeError(Terminal):
 
 
 class Unexpected(Terminal):
-    """A fault of tidegate's own that nobody foresaw; it holds the table whose rows or statement met it."""
+    """An unforeseen fault of tidegate; it holds the table whose rows or statement caused it."""
 
 
 def unexpected(error: Exception) -> Unexpected:

@@ -1,4 +1,4 @@
-"""Named points at which a test can kill the process, or let it sleep: nothing is lost, doubled or published late there.
+"""Named points at which a test can kill or stop the process, to show that nothing is lost, doubled or published late.
 
 In:  TIDEGATE_FAILPOINT=name or name:n (the n-th time the point is reached, from 1); /sleep after it.
 Out: nothing, or SIGKILL to this very process; with /sleep SIGSTOP, once, as of a machine that stands still for a while.

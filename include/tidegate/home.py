@@ -1,4 +1,4 @@
-"""Where the project lies on this machine, and the words that its processes agree on: environment names, exit codes.
+"""The project's place on this machine, and the constants of its processes: environment names, exit codes.
 
 In:  the environment.
 Out: paths and constants. A process that starts another one, and the started process, have them from here.
@@ -24,11 +24,11 @@ LOG_ENV: Final = "TIDEGATE_LOG"
 
 # Exit codes of commands and jobs. Airflow's operator maps them to fail or retry.
 EXIT_OK: Final = 0
-EXIT_ERROR: Final = 1  # a person must look; a command also ends so when it found what it was asked to look for
+EXIT_ERROR: Final = 1  # a person must look; also: the command found a difference, a held table or a fault
 EXIT_USAGE: Final = 2  # called or configured wrongly
 EXIT_TRANSIENT: Final = 75  # EX_TEMPFAIL of sysexits.h: may be gone the next time
 EXIT_INTERRUPTED: Final = 130  # Ctrl-C
-DIFFERS: Final = "not equal: "  # begins the last line of a job that ends with 1 because it found a difference: no fault
+DIFFERS: Final = "not equal: "  # begins the last line of a job that ends with 1 for a difference, and not for a fault
 
 
 _TREE: Final = Path(__file__).resolve().parents[2]  # of a checkout its root

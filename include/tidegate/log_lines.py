@@ -44,7 +44,7 @@ def check_form() -> None:
 
 @contextmanager
 def known(fields: Callable[[], Fields]) -> Iterator[None]:
-    """Lines of the block say these of PLACE, unless a line has its own. fields: asked at each line."""
+    """Lines within the block get these fields of PLACE, unless a line has its own. fields: called for each line."""
     _known.append(fields)
     try:
         yield

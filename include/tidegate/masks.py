@@ -3,9 +3,9 @@
 In:  a rule of tables.masks, the key that it names; columns of decoded rows.
 Out: Mask: columns of the same length, NULL where they were NULL, with the type that silver has.
 
-A mask says the same of the same value always, so rows that come again, and repairs, give what was
-there. Its identity is kept in silver's schema: the rule as it acts, and a fingerprint of the key,
-from which nobody gets the key.
+A mask always gives the same text for the same value, so repeated rows and repairs give the values
+that silver has. Its identity is kept in silver's schema: the effect of the rule, and a fingerprint
+of the key, from which the key can't be found.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Mask:
 
 
 def _partial(value: str, mask: Mask) -> str:
-    """A value that its ends would show whole is covered whole."""
+    """The ends of a value. If they would show all of it, all of it is covered."""
     first, last = mask.rule.first, mask.rule.last
     covered = len(value) - first - last
     if covered <= 0:
@@ -95,8 +95,8 @@ def _mail(value: str, mask: Mask) -> str:
 
 
 def _phone(value: str, mask: Mask) -> str:
-    """Numbers written otherwise get the same digits. Signs of ASCII stay, all else is covered. The
-    first digits of a number without others are covered, too.
+    """A number gets the same digits however it is written. ASCII signs stay, everything else is
+    covered. If a number has only the first digits, these are covered, too.
     """
     digits = "".join(filter(str.isdecimal, value))
     first = mask.rule.first if mask.rule.first < len(digits) else 0

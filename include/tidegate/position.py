@@ -1,6 +1,6 @@
-"""Where in a source's binlog: file and offset, and the GTIDs executed up to there.
+"""A place in a source's binlog: file and offset, and the GTIDs executed up to there.
 
-In:  the word of server, bronze or a person on a position.
+In:  a position as the server, bronze or a person writes it.
 Out: values that can be compared, advanced and printed.
 
 Offsets are 64-bit: the u32 in event headers wraps at 4 GiB, so capture adds up event lengths and

@@ -1,7 +1,7 @@
 """The remedy of an error, and the needs of the error's table before it can go on.
 
 In:  nothing; these are values.
-Out: Remedy, a part of errors; Needs, the ground of apply's decisions. Its words are for people: they decide nothing.
+Out: Remedy, a part of errors; Needs, by which apply decides. A remedy's text is for people, and decides nothing.
 """
 
 from __future__ import annotations

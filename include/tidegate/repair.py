@@ -92,7 +92,7 @@ class Repairs:
         return untaken
 
     def _mend(self, source: str, places: Sequence[Physical]) -> dict[Physical, str]:
-        """Tables of one source, side by side: one that waits for long, or for ever, keeps no other one waiting."""
+        """Mend tables of one source side by side: a table that waits long, or for ever, doesn't delay the others."""
         untaken: dict[Physical, str] = {}
         for attempt in range(1, REPAIR_ATTEMPTS_MAX + 1):
             tokens: dict[str, Physical] = {}
@@ -194,7 +194,7 @@ def _with_reason(table: TableResult, untaken: Mapping[tuple[str, str], str]) -> 
 def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
     """Logical tables of the newest cut that weren't seen equal within `verify.each_table_hours`, by name.
 
-    A different one is due each time: a run that no longer looked at it would end well.
+    A table that differs is due each time: otherwise a run that skips it would end well.
     """
     cut = newest_cut(lake, pipeline.pipeline)
     now = datetime.now(UTC)

@@ -3,7 +3,7 @@
 In:  an expression in DuckDB's SQL, a type.
 Out: ComputedColumn; DuckDB's SQL of its value (computed_values.py has the values).
 
-The value hangs on the row alone, so repeated rows and repairs give the same one. Silver itself
+The value depends on the row alone, so repeated rows and repairs give the same value. Silver itself
 shows whether it is right: `verify` computes it again from silver's other columns.
 """
 
@@ -50,8 +50,8 @@ _CLASSES: Final = frozenset(
         "OPERATOR",
     }
 )
-# Functions that DuckDB calls constant and that ask about more than their arguments: the day, a
-# setting, the release, other SQL, how rows lie in memory.
+# Functions that DuckDB calls constant although they depend on more than their arguments: the day, a
+# setting, the release, other SQL, rows in memory.
 _ASK_ELSEWHERE: Final = frozenset(
     {"age", "current_setting", "getenv", "getvariable", "json_serialize_plan", "vector_type", "version"}
 )
@@ -112,8 +112,8 @@ def check_type(kind: str) -> str:
 
 @lru_cache(maxsize=1024)
 def read_expression(text: str) -> frozenset[str]:
-    """The columns of an expression, in lower case. Raises ValueError where it is none, or where its
-    value hangs on more than its row.
+    """The columns of an expression, in lower case. Raises ValueError if it isn't one, or if its
+    value depends on more than its row.
     """
     parsed = _parsed(text)
     _parsed(f"(\n{text}\n)")  # it is part of another: without a comma or a semicolon after it

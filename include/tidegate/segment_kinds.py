@@ -34,8 +34,8 @@ DECODERS: Final[Mapping[SegmentKind, Decoder]] = {
     SegmentKind.TICDC: ticdc.decode_in_pieces,
     SegmentKind.TIDB: tidb.decode_in_pieces,
 }
-# A kind whose prewrites and answers come apart has nothing that a segment alone says: its rows and its DDL are paired
-# over the segments of a window (spark_jobs/window/pairing/pairs.py), and decoded by the answers that were found.
+# If a kind's prewrites and answers may be in different segments, a segment alone tells nothing: its rows and its DDL
+# are paired over the segments of a window (spark_jobs/window/pairing/pairs.py), and decoded by these answers.
 APART: Final = frozenset(SegmentKind) - WHOLE_KINDS
 FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {
     SegmentKind.BINLOG: ddl_statements,

@@ -4,10 +4,10 @@ In:  a pipeline and the project's root.
 Out: spark-submit `--conf` pairs and the environment of the driver. Nothing secret: keys of an object
      store travel in the environment variable TIDEGATE_STORAGE_OPTIONS, never in argv.
 
-The defaults suit a small machine; a pipeline's apply.spark_conf wins over them. Figures are from
-benchmarks on two cores: the C1 compiler alone more than halves the CPU time of a short application.
-Alone it gets room for 48 MB of compiled code, which an application fills in minutes; then the JVM compiles and throws
-away without end.
+The defaults suit a small machine; a pipeline's apply.spark_conf wins over them. Figures are from benchmarks on two
+cores: with the C1 compiler alone a short application takes less than half of the CPU time. By default C1 alone gets 48
+MB for compiled code. An application fills that in minutes, and then the JVM compiles and drops code without end. So
+ReservedCodeCacheSize is larger.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
-        # Spark makes this folder at its start, by itself in the current one. tidegate has no table in it.
+        # Spark makes this folder at its start, by default in the current folder. tidegate has no table in it.
         "spark.sql.warehouse.dir": str(root / ".tidegate" / "spark-warehouse"),
         "spark.driver.memory": pipeline.apply.driver_memory,
         "spark.ui.enabled": "false",
@@ -81,7 +81,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         # Small windows: two partitions cost two tasks, two hundred cost seconds.
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
-        # The staged changes are files: reading them twice gives the same rows, so no copy is needed.
+        # The staged changes are files: a second read gives the same rows, so MERGE needs no copy of its source.
         "spark.databricks.delta.merge.materializeSource": "none",
         # One MERGE per table and window is its only writer; other tables' writers don't matter to it.
         "spark.scheduler.mode": "FAIR",

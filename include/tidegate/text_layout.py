@@ -1,8 +1,8 @@
 """Plain text, whole at any width: uncut columns, and paragraphs.
 
 In:  rows of cells; a head and what is to be said under it.
-Out: lines. A terminal, a pipe and a log get the same words; where a line is too narrow it breaks between words. A name
-     or a position never breaks, nor does a command or a statement to be pasted.
+Out: lines. A terminal, a pipe and a log get the same words; a line that is too long breaks between words. A name or a
+     position never breaks, nor does a command or a statement to paste.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _WIDTH_MIN: Final = 40
-# What is pasted: between backticks; a command, up to what can't be in one; a grant or a setting.
+# Parts to paste, which never break: text between backticks; a command; a grant or a setting.
 _PASTED: Final = re.compile(
     r"`[^`]+`|(?:\S*/)?tidegate [a-z][a-z-]*(?: [^\s;,()`]+){0,7}"
     r"|GRANT .+? TO \S+|SET (?:GLOBAL|PERSIST) \S+ = \S+"

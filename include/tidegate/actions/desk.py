@@ -1,4 +1,4 @@
-"""The value that actions are done at: whose lake, whose connections, who acts.
+"""The desk of a person's actions: the pipeline and its lake, the connections, and who acts.
 
 In:  a pipeline, its lake, connections by id, an Author.
 Out: Desk, and the recording of an action at it.

@@ -2,8 +2,7 @@
 
 In:  a desk, an order, the addresses of sources.
 Out: rows of control/actions, in which the condition is a hash; a certificate. No value of the
-     condition is in any of them, in a line, or in an error: people read those who may not know
-     whom the order is about.
+     condition is in any of them, in a line, or in an error: their readers may not know the person.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def carry_out(
     desk: Desk, order: Order, info: Callable[[str], ConnectionInfo], report: Callable[[str], None], *, dry_run: bool
 ) -> Done:
     """Raises as Erasure.run, and AlreadyDone; each without a value of the condition."""
-    # The condition names the person: control/actions has a hash of it, and only who has the proof can compare it.
+    # The condition names the person. control/actions has only a hash of it, and a comparison needs the proof.
     proof, begun = secrets.token_hex(16), datetime.now(UTC)
     subject = hashlib.sha256(f"{proof} {order.table} {order.where}".encode()).hexdigest()
     with desk.recorded(Act.ERASE, (order.table,), subject) as result:
@@ -88,7 +87,7 @@ def _values(where: str) -> Iterator[str]:
 
 
 def _unreached(error: OSError) -> LakeUnavailable:
-    """It passes, or is mended; the next run goes on with what is left."""
+    """The error of a lake that doesn't answer: the next run goes on with what is left."""
     line = " ".join(str(error).split())[:MESSAGE_CHARACTERS_MAX]
     return LakeUnavailable(
         f"a file of the lake can't be read or written: {line}",

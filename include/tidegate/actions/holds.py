@@ -3,8 +3,8 @@
 In:  a Desk; a held table, or a place in a source's log with held tables.
 Out: `released` events, a version in control/schema_history, a row of control/judgements; a line for the person.
 
-seen: when the hold that the person saw was recorded. If the table is held for something else meanwhile, or not at all,
-nothing is done. None: a person who names a table means it as it is.
+seen: the time of the hold that the person saw. If the table is now held for something else, or not at all, nothing is
+done. None: the person means the table as it is now.
 """
 
 from __future__ import annotations

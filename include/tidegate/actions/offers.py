@@ -1,4 +1,4 @@
-"""The actions that fit a table as it stands, with words for the button, and for the question before it.
+"""The actions that fit a table's standing, with the text of the button and of the question before it.
 
 In:  a pipeline; a table's Standing, its snapshots that aren't over.
 Out: Offers. The action itself checks again.

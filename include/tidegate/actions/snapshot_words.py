@@ -35,7 +35,7 @@ def work_of(desk: Desk, report: Callable[[str], None]) -> SnapshotWork:
     """The work on the pipeline's snapshots. Raises ConfigError for a missing connection."""
     for source in desk.pipeline.owners:
         if not desk.pipeline.lacks_snapshots(source):
-            pipelines.sql_info(desk.pipeline, source, desk.connections)  # a missing one is better told now
+            pipelines.sql_info(desk.pipeline, source, desk.connections)  # so that a missing connection is reported now
     return SnapshotWork(
         desk.pipeline,
         desk.lake,

@@ -3,9 +3,9 @@
 In:  rows as silver has them, logged changes in their order; rules.
 Out: every change that no event tells of, in order (Effect); of several the last per key.
 
-Only rows that a rule can reach need be given, but all of those. A row stands for itself: where it came from (origin),
-and which of its columns changed since (changed). As InnoDB does it, a parent's change is followed at once, before the
-next event; NULL matches nothing; an update counts where a referenced value changed at all, were it in case alone.
+The caller must give all rows that a rule can reach, and need give no others. A row has its origin (where the whole row
+is), and the columns that changed since. As in InnoDB, a parent's change takes effect at once, before the next event.
+NULL matches nothing. An update counts if a referenced value changed at all, even only in case.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class CascadedRows:
     be given anew at a later one (DDL). unsure: tables read by snapshots meanwhile, up to a commit_ts: their rows may
     be given as they were later than their place, or not at all.
 
-    asked: the forms that rows were looked for by, of each rule. Rows with one must have been given, or the result
-    isn't the truth: the caller looks for them, and plays it again.
+    asked: per rule the forms of the rows that were looked for. If rows with such a form weren't given, the result may
+    be wrong: the caller looks for them, and plays the window again.
     """
 
     def __init__(

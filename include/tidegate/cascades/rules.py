@@ -57,7 +57,8 @@ def rules_of(child: TableVersion, parents: Mapping[Name, TableVersion | None]) -
 
 
 def links_of(table: TableVersion, parents: Mapping[Name, TableVersion | None]) -> list[Rule]:
-    """The keys of a table whose own rows nobody follows: each says of a parent's change that it may have reached them.
+    """The keys of a table whose own rows aren't followed: each one tells whether a parent's change may have reached
+    them.
 
     Its key, its partitions and the comparison of values don't matter here. Raises Doubt.
     """

@@ -1,10 +1,10 @@
-"""When the value of a child's column equals its parent's, as the server compares them.
+"""Whether the value of a child's column equals its parent's, as the server compares them.
 
 In:  both columns.
 Out: a Likeness, by which two values are equal where their forms are; a Doubt where no form tells it for certain.
 
-A collation isn't imitated: of a case-insensitive one only printable ASCII is compared, whose letters have two cases and
-no other equals in any of the collations that are named here.
+No collation is imitated. Under a case-insensitive one only printable ASCII is compared: in all collations named here
+its letters have two cases, and equal nothing else.
 """
 
 from __future__ import annotations

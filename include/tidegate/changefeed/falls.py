@@ -3,11 +3,11 @@
 In:  the checkpoint at each look, and up to where all is captured.
 Out: nothing, or why capture doesn't go on.
 
-One changefeed's checkpoint falls by seconds, when its owner dies before it has told etcd what it
-told the path; it writes the same rows once more. Two changefeeds of one path tell theirs by turns,
-and what the lower one writes is passed over once the higher one was believed. A run waits at a
-fall, and tells the kinds apart by size and number: a run may last for months, and an owner may die
-in any of them.
+The checkpoint of one changefeed falls by seconds, if its owner dies after it has written it to the
+path and before it has stored it in etcd; then it writes the same rows again. Two changefeeds of one
+path write their checkpoints in turns, and capture would skip the rows of the lower one after it has
+read the higher checkpoint. So a run waits at a fall, and tells the two cases apart by the size and
+the number of falls. A run may last for months, so some falls of the first kind are allowed.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 In:  the path; the commit_ts up to which all is captured.
 Out: streams with the new files, new schema files, and the changefeed's checkpoint.
 
-A look asks for names alone, and their number doesn't grow with the age of a changefeed. It asks for
-a table's newest version's folder, and for those in force since the captured position; among folders
-by date for those since the day before. Files elsewhere are captured: a table's rows under a version
-are all written before the next version's DDL is done, and a row is written after it was committed.
+A look reads names only, and their number doesn't grow with the age of a changefeed. It reads the
+folder of a table's newest version, and of those in force since the captured position; of folders by
+date those since the day before. Files elsewhere are captured already: all rows under a version are
+written before the next version's DDL is done, and a row is written after its commit.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The names below a changefeed's path, asked of a store in as few lists as they need.
+"""The names below a changefeed's path, read from a store with as few list requests as possible.
 
 In:  the path; per folder up to which name everything is captured.
 Out: the folders and files of interest, and the number of lists for them.
 
-A store gives a thousand names a list, of all folders below a prefix, from any name on. Many tables
-therefore share a list, and where one ends among captured names, the next one begins after them: a
-look costs a list per thousand names of interest, and at most one more for a table with many
-captured names.
+A list request returns a thousand names, of all folders below a prefix, from any name on. So many
+tables share a request. If one ends among captured names, the next begins after them. A look costs a
+request per thousand names of interest, and at most one more for each table with many captured
+names.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ In:  the path, looked at every look_seconds; the changefeed's checkpoint.
 Out: a ChangefeedSource, whose readers keep the promises of capture/source.py.
 
 How it keeps them. The checkpoint is read before the names: everything below it is written by then,
-and stands in the listing; only at the checkpoint's own commit_ts a DDL may come later. Segments are
-cut by commit_ts over all folders: each holds every line of its range, and resolved_ts is the
-range's end. Nothing above the checkpoint is therefore given, whatever a file holds. A late file has
-lines above it, or repeats captured ones. A segment needs no other one. Lines at or below
-resolved_ts are passed over.
+and is in the listing. Only at the checkpoint's own commit_ts a DDL may come later. Segments are cut
+by commit_ts over all folders: each has every line of its range, and resolved_ts is the end of the
+range. So nothing above the checkpoint is given, whatever a file has. A late file has lines above
+it, or repeats captured ones. Each segment can be read alone. Lines at or below resolved_ts are
+skipped.
 
 Schema files come with the range that their version lies in. One without a statement is of a table
 found by the changefeed: it comes, once in a run, with the first lines of that table.

@@ -28,12 +28,12 @@ FOLDER: Final = "changelog"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 BEGIN, GAP, SNAPSHOT, ERASED = "begin", "gap", "snapshot", "erased"
 ROW_OPS: Final = (INSERT, UPDATE, DELETE)
-# By these columns all rows of a changelog are in order, and no two are at the same place.
+# The place of a row. All rows of a changelog are in this order, and no two have the same place.
 PLACE: Final = ("commit_ts", "source", "seq", "ordinal")
-# A statement stands before the rows of its own commit_ts (CREATE TABLE ... SELECT).
+# The seq of a statement: it comes before the rows of its own commit_ts (CREATE TABLE ... SELECT).
 STATEMENT_SEQ: Final = -1
 BY_A_FOREIGN_KEY: Final = "by a foreign key: the log has the parent's change alone"
-# In a window with such rows all ordinals of a table are so many bits longer: they stand between those of the log.
+# In a window with such rows all ordinals of a table are shifted by this many bits: so made rows fit between the log's.
 FINER_BITS: Final = 20
 
 SCHEMA: Final = pa.schema(
@@ -88,7 +88,7 @@ def changelog_file(lake: LakeFiles, table: Table, parts: Sequence[pa.Table]) -> 
 
 
 class Appending:
-    """A window's rows of one changelog on their way into one commit; who adds them says when a file of them is made.
+    """A window's rows of one changelog, for one commit. The caller decides when rows become a file.
 
     There is nothing to append where upto_ts is recorded already. from_ts: None for a new changelog.
     was_restored: whether somebody took rows from before it back.
@@ -102,7 +102,7 @@ class Appending:
         self.from_ts = state.transactions.get(transaction)
         self._version = state.version
         restored = was_restored(self._log, transaction, state.version)
-        # A quiet changelog's log is cleaned up behind its last rows, and that alone is no gap.
+        # The log of a quiet changelog is cleaned up after its last rows. That alone isn't a gap.
         self.was_restored = self.from_ts is not None and bool(restored)
         self._parts: list[pa.Table] = []
         self.pending_bytes = 0  # of rows in memory

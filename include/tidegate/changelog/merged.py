@@ -1,11 +1,11 @@
 """Rows of a changelog's files in order, however many files overlap and however large a transaction is.
 
 In:  live files of one state; from one commit_ts on, up to another.
-Out: Arrow tables of table.SCHEMA, each after the one before.
+Out: Arrow tables of changelog_table.SCHEMA, in order.
 
-Each file is in order by itself, and in row groups. A file is opened when the reading reaches its
-first possible place by the log's bounds; a row group of each open one is in memory. Every row below
-the end of each of them is next.
+Each file is in order, and so are its row groups. A file is opened when the reading reaches its
+first possible place, by the bounds in the Delta log. One row group of each open file is in memory.
+Rows below the ends of all these row groups come next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A changelog's small files made into few, in order, so old changes go as whole files.
+"""Pack a changelog's small files into few, in order, so that old changes can go as whole files.
 
 In:  a changelog, one state of it.
 Out: commits that change no row.

@@ -1,11 +1,11 @@
 """Changes in order from a place on, up to a published cut.
 
 In:  a changelog, the place where a reader stands, the newest cut.
-Out: Arrow tables of table.SCHEMA in order, a piece at a time; the place of a row.
+Out: Arrow tables of changelog_table.SCHEMA in order, a piece at a time; the place of a row.
 
-A reader remembers one place: all rows have one each, in order, so it holds whatever files maintain
-packs meanwhile. Windows that aren't published yet are left for the next look. In memory is a piece
-of some MiB (merged.py).
+A reader remembers one place. Each row has its own place, in order, so a place stays right when
+maintain packs files. Rows of unpublished windows come with a later read. A piece of some MiB is in
+memory (merged.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from tidegate.tables.form import Table
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChangePlace:
-    """The place of a row, by table.PLACE. A reader at a place has read all rows up to and including it."""
+    """The place of a row, by changelog_table.PLACE. A reader at a place has read all rows up to it,
+    and the row itself.
+    """
 
     commit_ts: int = 0
     source: str = ""
@@ -54,7 +56,7 @@ def changes_after(
             for rows in _behind(lake, table, state, place, upto_ts):
                 place = place_of(rows, rows.num_rows - 1)
                 yield rows
-        except FileNotFoundError as error:  # read for so long that maintain has packed what was next, and removed it
+        except FileNotFoundError as error:  # the read took so long that maintain packed the next file, and removed it
             if state.version == seen:
                 remedy = "restore the file; else take silver at a newer cut, and go on --from that cut"
                 raise ChangesMissing("a file of the changelog is gone", where=str(error), remedy=remedy) from error
@@ -78,7 +80,9 @@ def place_of(rows: pa.Table, at: int) -> ChangePlace:
 
 
 def _check_kept(lake: LakeFiles, table: Table, state: TableState, place: ChangePlace) -> None:
-    """All after a place is there when the oldest file begins at or below it, or is the first that there ever was."""
+    """Check that no change after the place is gone: the oldest file begins at or below it, or is
+    the first file ever.
+    """
     first = min(state.files, key=_bounds, default=None)
     if first is None or _bounds(first)[0] <= place.commit_ts:
         return

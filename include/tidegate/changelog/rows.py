@@ -1,7 +1,7 @@
 """A segment's row changes as rows of changelogs.
 
 In:  a Segment, table versions, windows.
-Out: per table Arrow tables of table.SCHEMA, in log order.
+Out: per table Arrow tables of changelog_table.SCHEMA, in log order.
 
 Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as
 silver's do. An object has the columns of the log's image. With binlog_row_image MINIMAL a before

@@ -1,13 +1,13 @@
-"""From where on a window's changes go into a changelog, and what it can't have of those before. Pure.
+"""From which commit_ts on a window's changes go into a changelog, and which earlier changes it lacks. Pure.
 
 In:  where the changelog, silver and the window stand; the last standings of the table.
 Out: LogShare.
 
-A changelog that is behind its table may lack nothing: windows without a change of the table don't
-write it. It lacks changes where silver has more, as nobody asked for the changelog meanwhile; and
-where the table went on from later than where it had stopped, after a hold. A whole table may begin
-anew, too, when a snapshot replaces all of its rows. Its windows had taken it up to this one, which
-has the changes before the snapshot.
+A changelog that is behind its table may still lack nothing: windows without a change of the table
+don't write it. It lacks changes in two cases: silver has more, because the pipeline file didn't ask
+for the changelog meanwhile; or the table went on, after a hold, from later than where it had
+stopped. A table may also begin anew without a hold, when a snapshot replaces all of its rows. Then
+nothing is missing: this window has the changes before the snapshot.
 """
 
 from __future__ import annotations

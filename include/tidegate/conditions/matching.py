@@ -1,6 +1,7 @@
-"""Rows that a condition is true of.
+"""The rows of which a condition is true.
 
-In:  a Condition; rows of Arrow, with the columns that it names (case doesn't matter) in types of check.py's.
+In:  a Condition; rows of Arrow, with the columns that it names (case doesn't matter) in types that merge/conditioned.py
+     allows.
 Out: a boolean per row, true only where the condition is true: not where it is unknown.
 """
 

@@ -26,7 +26,7 @@ MAGIC: Final = "file magic"
 XA_ROLLED_BACK: Final = "xa rolled back"
 XA_UNANSWERED: Final = "xa without an answer"
 RULES: Final = (*IGNORE_RULES, XA_ROLLED_BACK, XA_UNANSWERED)
-# A larger number is the worse fate, as in fates.py.
+# A larger number is the worse fate, as in binlog/index/fates.py.
 SKIPPED: Final = 0  # counts elsewhere
 IGNORED: Final = {rule: number for number, rule in enumerate(RULES, 1)}
 PENDING: Final = len(RULES) + 1  # rows of an XA branch, whose answer decides

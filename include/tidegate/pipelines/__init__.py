@@ -1,4 +1,4 @@
-"""One door to a pipeline: commands, Airflow's tasks and Spark's jobs find, load and open it here, and nowhere else.
+"""The only door to a pipeline: commands, Airflow's tasks and Spark's jobs find, load and open it here.
 
 In:  a pipeline's name or file, settings over it, a function that gives connections.
 Out: the pipeline with its paths resolved; its lake; its sources' connections, and runs that capture them.
@@ -10,8 +10,8 @@ Out: the pipeline with its paths resolved; its lake; its sources' connections, a
     reader = PipelineReaders(...).of(pipeline) how pipelines do, however many look
     cut = open_cut("shop")                     all its tables at one instant of the sources (tidegate/query)
 
-Nothing heavy (pyarrow, numba, delta-rs, PyMySQL) is imported before a lake or a connection is asked for: Airflow reads
-pipeline files every few seconds.
+Nothing heavy (pyarrow, numba, PyMySQL) is imported before a lake or a connection is needed: Airflow reads pipeline
+files every few seconds.
 """
 
 from tidegate.pipelines.file_watch import FileWatch

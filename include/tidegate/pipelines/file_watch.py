@@ -1,8 +1,8 @@
-"""Whether a pipeline file has come to say something else than when a long run began.
+"""Watch whether a pipeline file changes during a long run.
 
 In:  the file; the pipeline that was read of it.
-Out: has_changed(), cheap enough to be asked all the time. A vanished file, or one that is no pipeline any more, has
-     not: the run goes on with its knowledge, and the next start says it.
+Out: has_changed(), cheap enough for frequent calls. It is False for a missing file, and for one that isn't a pipeline
+     any more: the run goes on as before, and the next start reports the error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.pipelines.files import load
 
-# What no run takes up while it goes on. The other parts are other runs', or only say how fast this one is.
+# Sections that a run can't adopt while it goes on. The other sections belong to other runs, or only set the speed.
 _PARTS: Final = ("tables", "sources", "ddl")
 
 

@@ -1,4 +1,4 @@
-"""A pipeline's lake and sources, opened with whoever's connections.
+"""Open a pipeline's lake and sources with the caller's connections.
 
 In:  a pipeline as `load` gives it; a function from a connection's id to the connection.
 Out: its LakeFiles, a source's ConnectionInfo, a run that captures it; ConfigError where a connection is missing or

@@ -1,11 +1,11 @@
-"""How a pipeline does, read at most every few seconds, however many look: people on the page, a metrics scraper.
+"""The state of a pipeline, read at most every few seconds, however many readers there are: people on the page, a
+metrics scraper.
 
 In:  a pipeline; its lake, and its sources, by whoever's connections.
-Out: PipelineView. A lake is kept open between looks: what was read of it once is only carried
-     forward.
+Out: PipelineView. A lake is kept open between looks, so only its new part is read.
 
-Sources are asked side by side, and nobody waits for those that are slow: what they answer stands in
-the next view. Until then they are shown as not asked yet.
+Sources are asked side by side, and nobody waits for slow ones: their answers are in a later view.
+Until then the view says that they haven't answered.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class PipelineReader:
         return [each for each in self.view(None).snapshots if logical(*each.name).name == name]
 
     def look_again(self) -> None:
-        """Somebody has changed something: the next view is of now."""
+        """Make the next view a fresh one, after a change."""
         with self._lock:
             self._view = None
 
@@ -302,7 +302,7 @@ class PipelineReader:
                 self._asked[name] = self._pool.submit(ask, name)
         until = time.monotonic() + PAGE_ASK_SECONDS
         for name, answer in list(self._asked.items()):
-            with suppress(TimeoutError):  # it goes on, and the next look takes what it says
+            with suppress(TimeoutError):  # it goes on, and the next look takes its answer
                 self._answers[name] = answer.result(max(0.0, until - time.monotonic()))
                 del self._asked[name]
         nothing = SourceAnswer(error="it hasn't answered yet")

@@ -1,4 +1,5 @@
-"""DuckDB with the extensions that are installed as packages: nothing is fetched from the internet.
+"""DuckDB with the extensions that are installed as Python packages: nothing is fetched from the
+internet.
 
 In:  settings of DuckDB; a lake's root and storage options.
 Out: a connection to a database in memory, which can read an object store with the lake's keys; SQL

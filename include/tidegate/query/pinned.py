@@ -2,8 +2,8 @@
 
 In:  a lake and a Cut.
 Out: a DuckDB connection with a view of each table, LazyFrames and DataFrames: each at the version
-     that the cut names, however long one reads. A table that isn't complete at the cut is refused
-     by name, never read as it stands.
+     that the cut names, however long the read takes. A table that isn't complete at the cut is
+     refused by name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NO_TABLE: Final = re.compile(r'Table with name "?(?P<name>.+?)"? does not exist')
-# What makes a query ask for tables that it doesn't name, or take back what is made within it.
+# Words of queries that need tables which they don't name, or that begin a transaction, which could
+# undo our views.
 _LISTS: Final = re.compile(
     r"\b(show|information_schema|pragma\w*|duckdb_\w+|pg_\w+|sqlite_\w+|export|query\w*|from\s+database)\b"
     r"|(^|[;(])\s*(desc|describe)\s*($|[;)])|(^|;)\s*(begin|start)\b"
@@ -189,7 +190,7 @@ class PinnedCut:
         return self._shown if _LISTS.search(text) else [table for table in self._shown if table.table.lower() in text]
 
     def sql(self, text: str) -> duckdb.DuckDBPyRelation:
-        """DuckDB's answer to a query. Raises QueryRefused, CutForgotten."""
+        """DuckDB's result of a query. Raises QueryRefused, CutForgotten."""
         import duckdb
 
         self._wanted = self._named(text)

@@ -3,9 +3,9 @@
 In:  a lake; its published cuts.
 Out: the oldest readable version of a table; the oldest cut whose tables can all be read.
 
-VACUUM removes files that old commits took out, and a log's old commits go. Only a table's oldest
-versions are unreadable, so the first readable one is found by halving. One listing per table, and a
-few looks at its log.
+VACUUM deletes files that old commits removed, and a log's old commits go. So only a table's oldest
+versions are unreadable, and bisection finds the first readable one. It costs one listing per table,
+and a few reads of its log.
 """
 
 from __future__ import annotations

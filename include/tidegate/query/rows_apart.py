@@ -1,4 +1,4 @@
-"""How many rows one state of a table has and another one lacks: by DuckDB, for a hundredth of Spark's CPU.
+"""Count the rows that one state of a table has and another one lacks: by DuckDB, for a hundredth of Spark's CPU.
 
 In:  two tables on a local disk, versions of them; columns that don't count.
 Out: the rows that only the first one has, and those that only the second one has; equal rows are counted.

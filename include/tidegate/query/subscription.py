@@ -4,11 +4,11 @@ In:  a lake, a logical table with a changelog; where to begin; a group's name, u
      is saved.
 Out: batches of changes in commit order, up to the newest published cut; saved places.
 
-A batch is handed on before its place is saved: who is killed in between gets it again. A function
-that stores `batch.place` with its own results, in one transaction, has each change once.
+A batch is passed on before its place is saved: after a kill in between it comes again. A function
+that stores `batch.place` in one transaction with its own results has each change once.
 
-If two readers use one group, the one that began later goes on; the other is told so (Overtaken)
-when it saves.
+If two readers use one group, the one that began later goes on. The other gets Overtaken when it
+saves.
 """
 
 from __future__ import annotations

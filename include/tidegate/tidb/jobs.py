@@ -3,7 +3,7 @@
 In:  model.Job as JSON (mysql.tidb_ddl_history.job_meta, HTTP :10080/ddl/history, or a file of such lines).
 Out: Job, TableInfo, ColumnInfo. StreamCorrupt for JSON that isn't a job.
 
-Rows name table ids and column ids alone, so names and positions are of no use in finding a value.
+Rows have only table ids and column ids, so a value can't be found by a name or a position.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Action(IntEnum):
     REMOVE_PARTITIONING = 72
 
 
-# Jobs that put all rows, or some, into other partitions, and write what changes meanwhile to both.
+# Jobs that move all rows, or some, into other partitions. TiDB writes changes during the job to
+# both.
 REFILLING: Final = frozenset({Action.REORGANIZE_PARTITION, Action.ALTER_PARTITIONING, Action.REMOVE_PARTITIONING})
 
 

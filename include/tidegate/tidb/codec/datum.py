@@ -4,9 +4,9 @@ In:  a row's bytes.
 Out: Python values: None, int, float, Decimal (its exponent is the number of digits after the point), bytes, Json.
      DecodeError for what is cut off or not known.
 
-A datum says less than its column: dates, times, years, bits, members of enums and sets are numbers
-here, and what they mean the column's type says (cells.py). Source: pkg/util/codec/codec.go, decimal
-in pkg/types/mydecimal.go.
+A datum doesn't have the type of its column: dates, times, years, bits, members of enums and sets
+are numbers here, and the column's type gives their meaning (cells.py). Source:
+pkg/util/codec/codec.go, decimal in pkg/types/mydecimal.go.
 """
 
 from __future__ import annotations

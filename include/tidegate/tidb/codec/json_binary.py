@@ -100,7 +100,9 @@ class _Reader:
         raise _broken(f"type {kind:#04x} isn't known")
 
     def _take(self, at: int, size: int) -> bytes:
-        """No byte is read for two values: offsets that overlap could make gigabytes of kilobytes."""
+        """Take bytes. Each byte is read for one value only: otherwise overlapping offsets could make gigabytes out of
+        kilobytes.
+        """
         self._unread -= size
         if at + size > len(self._data) or self._unread < 0:
             raise _broken("a value lies outside of its container")

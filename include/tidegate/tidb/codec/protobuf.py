@@ -1,10 +1,11 @@
-"""Fields of a protobuf message, read without generated code: six messages don't need a compiler.
+"""Fields of a protobuf message, read without generated code: for six messages no compiler is
+needed.
 
 In:  the bytes of one message.
 Out: (number, value) in order: an int for a varint, bytes for a run of bytes. StreamCorrupt for bytes that are none.
 
-Fields that nobody knows come out too: a newer TiDB may write some. The messages written here are a
-Pump's answers.
+Unknown fields come, too: a newer TiDB may write some. The messages written here are a Pump's
+answers.
 """
 
 from __future__ import annotations

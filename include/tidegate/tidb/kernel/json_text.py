@@ -60,7 +60,8 @@ def _number(to: int, value: Any) -> int:
 
 @compiled(I(I, I), **FAST)
 def _float(to: int, bits: int) -> int:
-    """The fewest digits that read as this double, if these are up to 15 and need no exponent.
+    """The fewest digits that read as this double, if there are at most 15 and no exponent is
+    needed.
 
     A whole number below 2^53 divided by an exact power of ten is the nearest double to the decimal fraction: so the
     text has the smallest number of digits after the point that gives the value.

@@ -5,17 +5,17 @@ In:  binlogs of a cluster's pumps, each pump's in its order; answers that TiDB's
 Out: committed transactions in order of commit_ts, once each, and resolved_ts: no later one has a commit_ts at or below.
 
 Why resolved_ts holds. A transaction takes its commit_ts from PD after its prewrite was
-acknowledged, and PD's timestamps only grow. A binlog that a pump stores after one that names the
-timestamp T is therefore committed above T, or its prewrite was there before; and a prewrite without
-an answer is committed above its own start_ts. resolved_ts is therefore the smaller of the pumps'
-latest timestamps and the oldest unanswered start_ts. It never goes back: a late prewrite with an
-older start_ts commits above the timestamps named by its pump before.
+acknowledged, and PD's timestamps only grow. Let a pump store a binlog that names the timestamp T. A
+binlog that it stores later is committed above T, or its prewrite was there before. A prewrite
+without an answer is committed above its own start_ts. So resolved_ts is the minimum of the pumps'
+latest timestamps and of the oldest unanswered start_ts. It never goes back: a late prewrite with an
+older start_ts commits above all timestamps that its pump has named before.
 
-A prewrite that comes once more after its answer (TiDB sends it again when an acknowledgement got
-lost) is known by its start_ts. For long answered ones only resolved_ts is known: an answer at or
-below the resolved_ts at the copy's arrival says that the first one was applied.
+A prewrite may come again after its answer: TiDB repeats it if an acknowledgement got lost. It is
+recognised by its start_ts. For prewrites that were answered long ago only resolved_ts is known: if
+the answer is at or below the resolved_ts at the copy's arrival, the first copy was applied.
 
-Time decides nothing here: an orphan waits until somebody answers it, and holds resolved_ts back.
+Time decides nothing here: an orphan waits until it is answered, and holds resolved_ts back.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from tidegate.tidb.codec.protobuf import bytes_field, corrupt, fields, number_fi
 
 
 class BinlogType(IntEnum):
-    """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0. JOB and TABLES are no TiDB's: a Pump of ours lands
-    them in its stream, so the meaning of rows is known without TiDB for as long as bronze is kept.
+    """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0. TiDB doesn't write JOB and TABLES: tidegate's Pump
+    lands them in its stream. So bronze alone tells the meaning of its rows, without TiDB.
     """
 
     PREWRITE = 0
@@ -30,7 +30,7 @@ class BinlogType(IntEnum):
     TABLES = 65  # the tables that were there at a timestamp, before which nothing is known of them
 
 
-# What a Pump of ours writes and no TiDB sends.
+# Records that tidegate's Pump writes, and TiDB never sends.
 NOTES: Final = frozenset({BinlogType.JOB, BinlogType.TABLES})
 
 
@@ -60,7 +60,7 @@ class Binlog:
 
     @property
     def is_fake(self) -> bool:
-        """Written by a Pump, to say that time went on."""
+        """Written by a Pump as a heartbeat."""
         return self.tp is BinlogType.ROLLBACK and self.start_ts == self.commit_ts
 
 

@@ -3,12 +3,12 @@
 In:  a Segment of a Pump; versions with TiDB's own description; start_ts -> commit_ts of those that are wanted.
 Out: DecodedSegments, in order of arrival, which isn't commit order: whoever takes them sorts.
 
-Nothing in a segment is final by itself, since a commit may stand in another one, of another Pump:
-without answers all of it waits. A row's table is known by its id at its commit_ts, its cells by the
-ids of columns; a cell that is missing has the column's origin default.
+A segment alone decides nothing, since a commit may be in another segment, of another Pump: without
+answers all of it waits. The table id at the commit_ts gives a row's table, column ids give its
+cells. A missing cell has the column's origin default.
 
-It reads the rest after compiled code: tables with virtual columns, values unknown from any TiDB,
-and broken bytes, with a report of the fault.
+It reads what compiled code leaves: tables with virtual columns, unknown kinds of values, and broken
+bytes, whose fault it reports.
 """
 
 from __future__ import annotations

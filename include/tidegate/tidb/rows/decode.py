@@ -4,9 +4,9 @@ In:  a Segment of a Pump; versions with TiDB's own description; start_ts -> comm
 Out: DecodedSegments, in order of arrival, which isn't commit order: whoever takes them sorts.
 
 Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table
-(batch.py). by_row.py reads the rows of a table and piece given back; if a segment's bytes aren't in
-TiDB's form, it reads all of it. The two therefore give the same, and each fault is reported in one
-place.
+(batch.py). If it gives back the rows of a table in a piece, by_row.py reads them. If a segment's
+bytes aren't in TiDB's form, by_row.py reads all of it. So both give the same, and each fault is
+reported in one place.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Rows that TiDB tells of twice, since it wrote them twice.
+"""Rows that TiDB logs twice, because it wrote them twice.
 
 In:  a table's mutations in a transaction, in the order in which they were done.
 Out: the same without those of the second writing.
 
-While a job divides a table's rows anew (REORGANIZE PARTITION, PARTITION BY, REMOVE PARTITIONING),
-TiDB writes each change to the old partitions and then to the new ones, and its binlog has both: an
-INSERT, an UPDATE or a DELETE comes twice. In the state in which the new partitions only take
-deletes, an UPDATE is followed by the DELETE of its old row: taken literally, that would remove a
-present row. No history has a job's state at a transaction, and none is needed: the second writing
-begins from a row changed by the first one, unlike any other change. Source:
+While a job moves a table's rows into new partitions (REORGANIZE PARTITION, PARTITION BY, REMOVE
+PARTITIONING), TiDB writes each change to the old partitions and then to the new ones. Its binlog
+has both: an INSERT, an UPDATE or a DELETE comes twice. In one state of the job the new partitions
+only take deletes. Then an UPDATE is followed by the DELETE of its old row: taken literally, that
+would remove a present row. No history has a job's state at a transaction. It isn't needed: the
+second writing begins from a row that the first one changed, unlike any other change. Source:
 partitionedTableUpdateRecord in pkg/table/tables/partition.go.
 
-In a table without a key the new partitions number their rows by themselves, so a row that is
-inserted twice looks like two rows. That is left as it is: the table's rows are read anew after such
-a job (live_tables.py).
+In a table without a key the new partitions give their rows new numbers, so a row that is inserted
+twice looks like two rows. They stay so: the table's rows are read anew after such a job
+(live_tables.py).
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _is_second(update: Told, insert: Told, deleted: bytes) -> bool:
 def _is_moved(update: bytes, insert: bytes, deleted: bytes) -> bool:
     """Whether an UPDATE is what an INSERT and a DELETE did.
 
-    A DELETE alone doesn't tell: UPDATE IGNORE leaves one for a row that stayed, when its key would have been another
-    row's, and the transaction may change that row then.
+    A DELETE alone isn't enough: UPDATE IGNORE logs one for a row that stays because its new key would be another row's.
+    The transaction may change that row later.
     """
     return _begins(update, deleted) and _ends(update, insert)
 

@@ -42,7 +42,9 @@ def row_change(kind: Mutation, data: bytes, table: TableInfo) -> RowChange:
 
 
 def inserted(data: bytes, table: TableInfo) -> Cells:
-    """The handle's datums come first; what they say isn't repeated for most kinds of keys."""
+    """The cells of an inserted row. The handle's datums come first; for most kinds of keys they
+    aren't repeated.
+    """
     listed = datums(data)
     count = len(table.handle) or 1
     if len(listed) < count:

@@ -3,8 +3,8 @@
 In:  a version beside TiDB's description of its table.
 Out: a Plan; None for a table read row by row: virtual columns are computed, beyond any kernel.
 
-A datum beyond the kernel (JSON, decimals of more than 38 digits, unknown types) it hands on as
-bytes, and the slow decoder's functions make the value.
+For a datum that the kernel can't read (JSON, decimals of more than 38 digits, unknown types) it
+passes on the bytes, and the slow decoder's functions make the value.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TidbPlan:
 
 @lru_cache(maxsize=1024)
 def plan_of(version: TableVersion, zero_dates: ZeroDates) -> TidbPlan | None:
-    """Raises nothing: what can't be planned the slow decoder says."""
+    """The plan of a version; None: the slow decoder reads it, and reports faults. Raises nothing."""
     info = info_of(version)
     if info is None or any(column.is_virtual for column in info.shown):
         return None

@@ -1,8 +1,7 @@
 """A segment's payloads and rows as records, found by compiled code.
 
 In:  a segment's bytes.
-Out: int64 arrays (kernel/layout.py). None where bytes aren't as TiDB writes them: whoever reads payload by payload says
-     what is wrong.
+Out: int64 arrays (kernel/layout.py). None if bytes aren't as TiDB writes them: then the slow decoder names the fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Versions of tables from what DDL jobs say.
+"""Versions of tables, made from DDL jobs.
 
 In:  TableChanges (live_tables.py) at a commit_ts; what schema_history has of their names.
 Out: TableVersions, whose `origin` is TiDB's own description: rows name ids of tables and columns that stand only there.
@@ -62,8 +62,8 @@ def info_of(version: TableVersion) -> TableInfo | None:
 def ids_of(versions: Sequence[TableVersion]) -> list[tuple[int, ...]]:
     """TiDB's ids of the table in its rows, of each version.
 
-    PARTITION BY and REMOVE PARTITIONING give a table another id. An earlier transaction may commit after it, and names
-    the table by its former one.
+    PARTITION BY and REMOVE PARTITIONING give a table another id. A transaction that began before may commit after that,
+    and has the table's former id.
     """
     ids: list[tuple[int, ...]] = []
     for at, version in enumerate(versions):

@@ -123,7 +123,9 @@ class LiveTables:
         return [change for change in changes if change is not None]
 
     def _given_up(self, job: Job) -> list[TableChange]:
-        """A rolled back or cancelled job leaves its table as it was; but TiDB told twice of rows written meanwhile."""
+        """A rolled back or cancelled job leaves its table as it was. But TiDB has logged rows twice that were written
+        meanwhile.
+        """
         if job.type not in REFILLING or job.table_id not in self._tables:
             return []
         database, info = self._tables[job.table_id]
@@ -152,7 +154,7 @@ class LiveTables:
         was, before = (old[0], old[1].name), old[1]
         renewed = {column.id: old_id for old_id, column in successors(before, info, job).items()}
         kind = VersionKind.RENAME if was != name else VersionKind.ALTER
-        # TiDB 7.5 tells of rows twice that are written meanwhile (double_writes.py), and may have them twice.
+        # TiDB 7.5 logs rows twice that are written meanwhile (double_writes.py), and may have them twice.
         why = _WITHOUT_KEY.format("went") if job.type in REFILLING and not info.key else ""
         return TableChange(
             kind, name, info, was if was != name else None, why, renewed, action=action_of(job, before, info)

@@ -3,8 +3,8 @@
 In:  PartitionInfo; a job that drops, empties or exchanges a partition.
 Out: a Partitioning; the action of ALTER TABLE that the job did.
 
-Where a row lies TiDB decides as MySQL does but for one thing: by HASH a NULL lies where 0 does. It
-is therefore known only of columns that have none.
+TiDB chooses a row's partition as MySQL does, with one exception: by HASH, NULL is in another
+partition than in MySQL. So the place of a row is known only if the columns have no NULL.
 """
 
 from __future__ import annotations

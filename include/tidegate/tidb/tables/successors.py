@@ -3,7 +3,7 @@
 In:  a table before and after a job.
 Out: the pairs of columns. StreamCorrupt where the job doesn't say.
 
-TiDB gives the column another id, copies all rows, and tells nobody of the copies.
+TiDB gives the column another id, and copies all rows without logging that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Expressions of virtual columns, computed as TiDB computes them.
 
 In:  an expression that was read (schema/ddl/expressions.py), and the SQL value of each column by its name.
-Out: an SQL value. UnsupportedValue for a function that isn't known here: nobody guesses.
+Out: an SQL value. UnsupportedValue for a function that isn't known here: nothing is guessed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ In:  a column and a datum's value; or an SQL value and the column that takes it.
 Out: an SQL value: None, int, Decimal, float, str, bytes, Dated, Span, JsonText. A datum's value.
      UnsupportedValue where it isn't certain what TiDB makes of it.
 
-A statement with a loss fails in strict mode, so it isn't in the stream; other losses are refused.
+In strict mode a statement that would lose a part of a value fails, so it isn't in the stream. Other
+losses are refused.
 """
 
 from __future__ import annotations
