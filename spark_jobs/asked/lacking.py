@@ -129,7 +129,7 @@ class LastImages:
         of.rows += taken.num_rows
 
     def _lacking(self, logged: TableImages) -> npt.NDArray[np.bool_]:
-        """bool per written image: it lacks the value of a generated column. Raises Unanswered if it also lacks the
+        """A bool per written image: it lacks the value of a generated column. Raises Unanswered if it also lacks the
         value of another column.
         """
         rows, present, version = logged.images.rows, logged.images.present, logged.version

@@ -190,7 +190,7 @@ def _current(
 
 
 def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> npt.NDArray[np.bool_]:
-    """bool per span: a snapshot read the row with the same values that the change before it in this
+    """A bool per span: a snapshot read the row with the same values that the change before it in this
     phase left.
     """
     stays = changes.numbers(tables.OP, spans.at) != tables.OP_DELETE
@@ -204,8 +204,8 @@ def _read_after_change(changes: _Changes, spans: Spans, layout: FileLayout) -> n
 
 
 def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArray[np.bool_]:
-    """bool per current version: a snapshot read the same values, so the version continues. If another writer has added
-    a second current version, both end.
+    """A bool per current version: a snapshot read the same values, so the version continues. If another writer has
+    added a second current version, both end.
     """
     at = spans.at[current.span]
     alone = np.bincount(current.span, minlength=1)[current.span] == 1

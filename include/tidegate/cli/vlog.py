@@ -96,8 +96,8 @@ def check(place: Place, source: Source = None, state_dir: StateDir = None) -> No
 
 
 def _landed(place: str, source: str | None) -> int:
-    """seq of a source's newest segment in bronze, up to which none is missing; 0 for a folder, or if the lake doesn't
-    answer.
+    """The seq of a source's newest segment in bronze, up to which none is missing; 0 for a folder, or if the lake
+    doesn't answer.
 
     A segment for an accepted loss is in bronze only, so the value log has a gap there.
     """

@@ -110,7 +110,7 @@ class SubjectInSilver:
         return rows.filter(pa.array(~self._goes(rows)))
 
     def _goes(self, rows: pa.Table) -> np.ndarray:
-        """bool per row: it goes. A row from after the question to the source belongs to the person
+        """A bool per row: it goes. A row from after the question to the source belongs to the person
         who has the key now.
         """
         is_old = pc.less_equal(rows[tables.COMMIT_TS], self.subject.upto_ts)

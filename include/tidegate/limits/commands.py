@@ -11,11 +11,11 @@ from tidegate.limits.units import MIB
 # --- commands -------------------------------------------------------------------------------------
 # `tidegate latency` waits so long for its last marker to become visible.
 MARKER_WAIT_SECONDS: Final = 120.0
-# Of a library's own message in the one line that an error is told in.
+# A library's message is cut to this length: an error is one line.
 MESSAGE_CHARACTERS_MAX: Final = 500
 # `tidegate status` sums up markers of the last minutes.
 LATENCY_SUMMED_SECONDS: Final = 300
-# Of a statement in `tidegate schema log`; --json has all of it.
+# `tidegate schema log` cuts a statement to this length; --json has all of it.
 STATEMENT_SHOWN_CHARACTERS_MAX: Final = 400
 
 # --- Airflow's tasks ------------------------------------------------------------------------------
@@ -23,25 +23,27 @@ STATEMENT_SHOWN_CHARACTERS_MAX: Final = 400
 REPORT_SECONDS: Final = 10.0
 # A lake that can't be read is looked at again, ever more slowly up to this.
 WATCH_PAUSE_SECONDS_MAX: Final = 60.0
-# Looks of all triggers at one time: three watchers a pipeline, and each may hang as long as a store may take to answer.
+# Looks of all triggers at one time. A pipeline has three watchers, and each may hang for as long as a store takes to
+# answer.
 WATCH_THREADS: Final = 64
-# A capture task that is refused ends no sooner, but for a pipeline's only source: the next run begins at once.
+# A refused capture task ends no sooner: the next run begins at once. That of a pipeline's only source doesn't wait.
 CAPTURE_REFUSED_SECONDS: Final = 60.0
-# A Pump that is refused tries again so often meanwhile: TiDB may be waiting for it.
+# A refused Pump tries again so often within that time: TiDB may be waiting for it.
 PUMP_REFUSED_AGAIN_SECONDS: Final = 2.0
 # A week of tries a minute apart; Airflow wants a number.
 TASK_ATTEMPTS_MAX: Final = 10_000
-# What is neither Terminal nor Transient may be a fault of the machine: it is tried so often.
+# An error that is neither Terminal nor Transient may be a fault of the machine: the task is tried
+# so often.
 FAULT_ATTEMPTS_MAX: Final = 3
-# Between two tries of a task at most.
+# The longest pause between two tries of a task.
 TASK_PAUSE_SECONDS_MAX: Final = 60
 
 # --- changelogs, queries --------------------------------------------------------------------------
-# Rows of one changelog in memory, as JSON, before they become a file; a tenth of it or less on a disk.
+# Rows of one changelog in memory, as JSON, before they become a file, which has a tenth of these bytes or less.
 CHANGELOG_FILE_BYTES: Final = 64 * MIB
 # Rows of all changelogs of a window in memory: a lake may keep those of many tables.
 CHANGELOG_PENDING_BYTES: Final = 256 * MIB
-# A row group of a changelog: a reader has one of each file that overlaps where it reads.
+# A row group of a changelog. A reader holds one of each file that overlaps its place.
 CHANGELOG_GROUP_BYTES: Final = 8 * MIB
 # Changelogs' files of fewer bytes are packed, to about this much.
 CHANGELOG_PACKED_BYTES: Final = 16 * MIB
@@ -49,19 +51,21 @@ TAIL_POLL_SECONDS: Final = 0.5
 QUERY_MEMORY_BYTES: Final = 2048 * MIB
 
 # --- alerts ---------------------------------------------------------------------------------------
-# A pipeline is looked at so often for those who are told: a look is that of the page.
+# A pipeline is looked at so often for alerts; a look costs what one of the page does.
 ALERT_LOOK_SECONDS: Final = 30.0
-# What isn't so any more for this long is over: less would send a pair for every blink.
+# An alert is over when its cause has been away for this long. With less, every blink would send two
+# messages.
 ALERT_OVER_SECONDS: Final = 120.0
 # Tables of one alert that are remembered by name in Airflow's database; more are counted.
 ALERT_KEPT_TABLES_MAX: Final = 1000
 # Tables, or sources, that a message names for one alert; the others are counted.
 ALERT_NAMED_TABLES_MAX: Final = 10
-# A message, in characters: Slack takes 40,000, and what waited for a notifier comes as one.
+# Length of a message: Slack takes 40,000 characters. Alerts that waited for a notifier come as one
+# message.
 ALERT_TEXT_CHARACTERS_MAX: Final = 16_000
-# A webhook's answer is waited for so long.
+# A webhook has this long to answer.
 ALERT_SEND_SECONDS: Final = 30.0
-# A notifier that hasn't ended by then is ended, and tried again: nobody hears of what waits behind it.
+# A notifier that takes longer is ended and tried again: other alerts wait behind it.
 ALERT_NOTIFIER_SECONDS_MAX: Final = 300
 
 # A look that takes longer is one at a lake that can't be read: its mount hangs, perhaps for ever.
@@ -79,10 +83,12 @@ LINEAGE_TABLES_MAX: Final = 100
 LINEAGE_CHARACTERS_MAX: Final = 2_000_000
 # Tables of the sources that are named for one table of silver.
 LINEAGE_SHARDS_TABLES_MAX: Final = 10
-# Commits of a table in one run whose rows and bytes are summed up; of more nothing is said: each is a file to read.
+# Rows and bytes of a run are summed up for so many commits of a table. With more, none are given: each commit is a file
+# to read.
 LINEAGE_COMMITS_MAX: Final = 50
 
 # `tidegate up` asks Airflow for its parts' health, which Airflow itself takes from heartbeats of the last 30 s.
 UP_LOOK_SECONDS: Final = 30
-# A part is named when it hasn't answered for so long: a machine that slept, or is busy, is late by a minute.
+# A part of Airflow is named as ailing when it hasn't answered for so long. On a machine that slept, or is busy, parts
+# are late by a minute.
 UP_AILING_SECONDS: Final = 120.0

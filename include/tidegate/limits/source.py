@@ -11,8 +11,8 @@ from tidegate.limits.units import MIB
 # --- wire -----------------------------------------------------------------------------------------
 # One recv_into asks for at most this much: large enough that the packet walk runs over many events.
 RECEIVE_BYTES: Final = 4 * MIB
-# A server sends a result in pieces of some 16 KiB. To wake up for each costs as much as the rows in it: where the last
-# one was small, and the result isn't, what comes meanwhile is left to gather in the socket.
+# A server sends a result in pieces of some 16 KiB. To wake up for each piece costs as much as its rows. After a small
+# piece of a large result, the next ones are left to gather in the socket.
 GATHER_BYTES: Final = 512 << 10
 GATHER_FROM_BYTES: Final = 256 << 10
 GATHER_SECONDS: Final = 1e-3
@@ -22,16 +22,16 @@ HEARTBEATS_MISSED_MAX: Final = 5
 SILENCE_SECONDS_MIN: Final = 10.0
 # A question to the server (its clock, its settings) and a login are answered within this, or the network is gone.
 ANSWER_SECONDS_MAX: Final = 30.0
-# Before a first start: what is in the binlog is committed within this, or commits are waiting for something.
+# Before a first start: all that is in the binlog is committed within this, or commits wait for something.
 SETTLE_SECONDS: Final = 30.0
 
 # --- schema ---------------------------------------------------------------------------------------
 # How often a baseline is read again because a DDL ran while it was being read.
 BASELINE_ATTEMPTS_MAX: Final = 10
-# information_schema is asked for so many tables at once: MariaDB opens each, in 1 to 10 ms, before it answers. Of 1000
-# and more names it makes a subquery (in_predicate_conversion_threshold), and opens every table of the database.
+# information_schema is asked for so many tables at once: MariaDB opens each, in 1 to 10 ms, before it answers. It makes
+# 1000 names and more a subquery (in_predicate_conversion_threshold), and then opens every table of the database.
 CATALOG_TABLES_MAX: Final = 900
-# So many tables are asked for by their names when a schema is read; of more the whole of their databases is.
+# Up to so many tables are asked for by name when a schema is read. For more, their whole databases are read.
 SCHEMA_NAMED_TABLES_MAX: Final = 1000
 
 # --- a cloud's server -----------------------------------------------------------------------------
@@ -43,28 +43,29 @@ BINLOG_KEPT_HOURS: Final = 168
 CLOCK_SLACK_SECONDS: Final = 2
 # The source's clock is asked so often while its stream is busy.
 CLOCK_ASKED_SECONDS: Final = 10.0
-# A clock that gains more than this on this machine's monotonic one since it was asked last isn't believed for so long.
+# A source's clock isn't believed for CLOCK_DOUBT_SECONDS when, since the last look, it gained more than this on this
+# machine's monotonic clock.
 CLOCK_LEAP_SECONDS_MAX: Final = 300
 CLOCK_DOUBT_SECONDS: Final = 600
-# A server's same answer stands when it was given ten times and for longer than this: until then it may be starting.
+# A server's refusal counts when it was given ten times and for longer than this. Until then the server may be starting.
 ANSWERS_KNOWN_SECONDS: Final = 180.0
-# `tidegate status` and Airflow's page wait so long for each source; one that doesn't answer is said.
+# `tidegate status` and Airflow's page wait so long for each source, and name one that doesn't answer.
 STANDING_ANSWER_SECONDS: Final = 3
 # ... and for the names of its tables: 2 to 5 seconds for 100,000 on a MariaDB.
 TABLES_ANSWER_SECONDS: Final = 15
-# Of more tables nobody looks for one that isn't in silver yet, and a MariaDB takes 1 ms to say of each that it is one.
+# With more tables nobody looks for one that isn't in silver yet, and a MariaDB takes 1 ms to list each.
 SHOWN_TABLES_MAX: Final = 5000
-# Airflow's page reads a pipeline once in this time, however many people look, and waits so long for what its sources
-# say: one that is slower is shown with its last answer.
+# Airflow's page reads a pipeline once in this time, however many people look. It waits for its sources for
+# PAGE_ASK_SECONDS; a slower source is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
 # The newest changes of columns that a pipeline's page shows.
 PAGE_CHANGED_ROWS_MAX: Final = 5
-# A browser is told that its first page comes, when that takes longer.
+# When a browser's first page takes longer, it is told that the page comes.
 PAGE_OPENING_SECONDS: Final = 0.4
-# Of a form that a person sends from the page.
+# Size of a form that a person sends from the page.
 PAGE_FORM_BYTES_MAX: Final = 65_536
-# Of these looks one in this time also asks a source for its tables and its binlog files: long lists, of some servers.
+# One look in this time also asks a source for its tables and its binlog files, which are long lists on some servers.
 SELDOM_ASKED_SECONDS: Final = 60.0
 # The page warns of a source that purges uncaptured binlog within this.
 PURGE_SOON_SECONDS: Final = 24 * 3600.0
@@ -76,35 +77,37 @@ METRICS_PIPELINES_MAX: Final = 16
 METRICS_LOOK_SECONDS: Final = 4.0
 # A pipeline is called behind from this lag on.
 BEHIND_SECONDS: Final = 60.0
-# Capture or apply is called silent when its lease had no renewal for this long: it makes one each ten seconds.
+# Capture or apply is called silent when its lease wasn't renewed for this long; it renews every ten seconds.
 WORK_SILENT_SECONDS: Final = 60.0
-# Work that ended by itself, and that something waits for, begins again within this: Airflow's scheduler, Spark's start.
+# Work that ended by itself, while something waits for it, begins again within this (Airflow's scheduler, Spark's
+# start).
 WORK_BEGINS_SECONDS: Final = 120.0
-# A clock that isn't believed is told in the log so often.
+# The log says so often that a clock isn't believed.
 CLOCK_TOLD_SECONDS: Final = 60.0
-# What the source would purge is asked for so often.
+# The source is asked so often what it would purge.
 CLOCK_LOOK_SECONDS: Final = 60.0
-# Whether the host that is read was fenced off, and another one of its source promoted, is looked at so often.
+# Capture looks so often whether its host was fenced off and another host of the source promoted.
 FENCE_LOOK_SECONDS: Final = 30.0
-# Bytes that were captured are asked for once more; one receive of them waits so long, then the stop is looked at.
+# One receive, of captured bytes that are asked for once more, waits so long; then a stop is seen.
 CONTINUITY_RECEIVE_SECONDS: Final = 1.0
-# How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
+# The place where the server's history parts from ours is looked for so far back. Beyond that the message says "at
+# least".
 CONTINUITY_SEGMENTS_MAX: Final = 64
-# Of another server a captured transaction is read again; what it sends up to the end of that, at most.
+# A captured transaction is read again from another server, which may send so much up to the transaction's end.
 OTHER_HISTORY_BYTES_MAX: Final = 256 * MIB
 # A person waits for `tidegate accept`; it looks further back than capture does.
 ACCEPTANCE_SEGMENTS_MAX: Final = 1000
 # `tidegate check` waits so long for a source: it is asked many questions.
 CHECK_ANSWER_SECONDS: Final = 30
-# A source's clock that differs more from this machine's is said by `tidegate check`.
+# `tidegate check` names a source's clock that differs more from this machine's.
 CLOCK_SKEW_SECONDS_MAX: Final = 1.0
 # The clocks' difference is taken from the quickest of so many answers.
 CLOCK_ATTEMPTS_MAX: Final = 5
-# Before a first start: prepared transactions end by themselves within this, or are said.
+# Before a first start: prepared transactions end by themselves within this, or are named.
 PREPARED_WAIT_SECONDS: Final = 60.0
 # ... and are looked for so often.
 PREPARED_LOOK_SECONDS: Final = 0.2
-# Whether what is in the binlog is committed is looked for so often.
+# Pause between two looks whether all that is in the binlog is committed.
 SETTLED_POLL_SECONDS: Final = 0.1
 
 # --- prepared transactions ------------------------------------------------------------------------

@@ -61,8 +61,7 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
 
 
 def _why_not_followed(app: Application, version: TableVersion) -> str:
-    """Why the effects of a version's foreign keys can't be computed, in one phrase; "" if they can.
-    """
+    """Why the effects of a version's foreign keys can't be computed, in one phrase; "" if they can."""
     if app.names.logical(version.database, version.table).routed:
         return "tables.routes brings it together with others"
     try:

@@ -85,8 +85,7 @@ def begins_with(version: TableVersion, wave: EndedWave) -> bool:
 
 
 def damage(app: Application, share: Share) -> str:
-    """Why chunks can't be read; "" if they can. An earlier try of the window found the damage.
-    """
+    """Why chunks can't be read; "" if they can. An earlier try of the window found the damage."""
     try:
         for ref in share.refs:
             rows_of(ref.read(app.lake))
