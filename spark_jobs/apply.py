@@ -243,7 +243,7 @@ class Look:
         )
 
     def _take_in(self) -> None:
-        """Capture and people write to control tables. What they wrote before a segment came must be known when the
+        """Capture and people write to control tables. Their writes from before a segment must be known when the
         segment is applied.
         """
         app = self._app

@@ -139,7 +139,7 @@ class Rebuild:
     def _read_since(self, versions: Sequence[Mapping[str, Any]], begin: int) -> int:
         """If bronze has lost the beginning of its rows: the commit_ts from which a whole snapshot gives all of them.
 
-        A snapshot reads parents and children at different moments. So a table that is its own parent begins only where
+        A snapshot reads parents and children at different moments. A table that is its own parent begins only where
         it was empty. A table without a key does so, too: a change can't find a row that wasn't read yet.
         """
         (table, *others) = self.physical

@@ -5,9 +5,9 @@ Out: spark-submit `--conf` pairs and the environment of the driver. Nothing secr
      store travel in the environment variable TIDEGATE_STORAGE_OPTIONS, never in argv.
 
 The defaults suit a small machine; a pipeline's apply.spark_conf wins over them. Figures are from benchmarks on two
-cores: with the C1 compiler alone a short application takes less than half of the CPU time. By default C1 alone gets 48
-MB for compiled code. An application fills that in minutes, and then the JVM compiles and drops code without end. So
-ReservedCodeCacheSize is larger.
+cores: with the C1 compiler alone a short application takes less than half of the CPU time. The default for C1 alone is
+48 MB for compiled code. An application fills that in minutes, and then the JVM compiles and drops code without end.
+Therefore ReservedCodeCacheSize is larger.
 """
 
 from __future__ import annotations

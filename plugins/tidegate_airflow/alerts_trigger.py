@@ -3,7 +3,7 @@
 In:  the state of a pipeline, as the page reads it: its lake, its sources, and the status of a capture on this machine.
 Out: an asset event with every beginning and end since the last one. Airflow's asset state remembers these.
 
-If the triggerer dies after it fired an event and before it stored that, the event is fired again. So each message comes
+If the triggerer dies after it fired an event and before it stored that, the event is fired again. Each message so comes
 at least once.
 """
 

@@ -4,10 +4,10 @@ In:  a pipeline file, one of its sources, the run's params.
 Out: segments in bronze. The task ends well when its time is up, defers when the source is quiet, and fails with
      the library's own error (retries.py says what is tried again).
 
-Airflow keeps no state of it: the position is in bronze alone. So a task may be killed, cleared, retried or run outside
-of Airflow in any order. A source defers only if it is the pipeline's single one. With several sources, a quiet one must
-go on proving its resolved_ts, or it would hold back the cut of all. With semi_sync no source defers: the server's next
-commit would wait for a reader that is gone.
+Airflow keeps no state of it: the position is in bronze alone. Therefore a task may be killed, cleared, retried or run
+outside of Airflow in any order. A source defers only if it is the pipeline's single one. With several sources, a quiet
+one must go on proving its resolved_ts, or it would hold back the cut of all. With semi_sync no source defers: the
+server's next commit would wait for a reader that is gone.
 """
 
 from __future__ import annotations

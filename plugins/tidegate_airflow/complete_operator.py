@@ -5,7 +5,7 @@ Out: asset events, one per hour with its partition key, and one of the record; A
      when the task succeeds. Nothing else is written.
 
 The record is an asset of its own. Its newest event by this task names the newest hour of each
-asset. Airflow stores it in one transaction with the other events. So a kill at any moment loses no
+asset. Airflow stores it in one transaction with the other events. A kill at any moment loses no
 hour, and adds no hour twice. (The other assets' own events can't be read back while a run that they
 started waits in Airflow's queue: Airflow 3.3 fails on its missing start_date.)
 """

@@ -4,7 +4,7 @@ In:  a table's log, looked at about twice a second; what was fired last, from Ai
 Out: one asset event per look that found something.
 
 After an event there is a pause of some seconds, for two reasons. In it Airflow moves the event from memory to its
-database. Only after that the trigger notes it in Airflow's asset state. So a triggerer that dies before fires once
+database. Only after that the trigger notes it in Airflow's asset state. A triggerer that dies before fires once
 more, and one that dies later doesn't. (One wake-up too many finds nothing to do; one too few would leave something
 waiting.) And a busy table, which grows every second, makes a dozen events a minute in Airflow's database instead of a
 hundred.
@@ -31,7 +31,7 @@ class FollowedTable(Protocol):
 
     @property
     def kept(self) -> Any:
-        """What to store once the event is safe, as JSON."""
+        """The value to store once the event is safe, as JSON."""
 
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks. Called before the first look, and after each error."""

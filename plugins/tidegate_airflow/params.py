@@ -3,8 +3,8 @@
 In:  a part of a pipeline file (types, bounds, descriptions, values), a run's params.
 Out: Airflow Params; and the part to use in that run, checked by its own model.
 
-Whoever may trigger a run needn't be the writer of the pipeline file. So a run takes only the settings of ON_THE_FORM.
-All others come from the file alone, also if a run is triggered over the API, which takes any JSON.
+Whoever may trigger a run needn't be the writer of the pipeline file. A run therefore takes only the settings of
+ON_THE_FORM. All others come from the file alone, also if a run is triggered over the API, which takes any JSON.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ In:  tables written by the positional writer, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: a failure is tried
      again later.
 
-The cut is published before this, so no reader waits for it. The next window does wait. So if every window writes many
-tables, only some are packed after each. tidegate/upsert/worth_rewriting.py decides which files are worth it. The unused
-part of a table's share is saved for a larger file. If another writer has changed the files meanwhile, the commit is
-dropped, and a later window looks again.
+The cut is published before this, so no reader waits for it. The next window does wait. Therefore, if every window
+writes many tables, only some are packed after each. tidegate/upsert/worth_rewriting.py decides which files are worth
+it. The unused part of a table's share is saved for a larger file. If another writer has changed the files meanwhile,
+the commit is dropped, and a later window looks again.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def _waits_together(
     """Whether a statement is left to the windows of a table catching up to it first; its other
     tables go there too.
 
-    Such a table has no version, because an earlier statement wasn't followed. So no version is made
+    Such a table has no version, because an earlier statement wasn't followed. No version is made
     here either.
     """
     kept = sorted({app.names.logical_name(*name) for name in names if app.names.keeps(source, *name)})

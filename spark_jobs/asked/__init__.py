@@ -1,6 +1,6 @@
 """Generated columns missing in MariaDB's log, asked for at the server (apply_steps/ask_generated).
 
-A generated column's value depends only on stored columns of its row. So a row that is read later
+A generated column's value depends only on stored columns of its row. Therefore a row that is read later
 has the value of the logged row if two things hold: these stored columns are equal, and the table
 still computes the value in the same way. If the row has changed since, it is asked for again in the
 window of that change.

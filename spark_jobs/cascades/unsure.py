@@ -4,7 +4,7 @@ In:  a child's share of a window, its events in control/snapshots.
 Out: commit_ts up to which its rows may be later ones, or lack; where a wave gives it anew, as it
      was at one place.
 
-A chunk is read somewhere between its marks, and counts at the low mark. So its rows may be newer
+A chunk is read somewhere between its marks, and counts at the low mark. Its rows may therefore be newer
 than that. A row may also be missing, if a foreign key deleted it unlogged in between. Other rows
 went with it, in other chunks or tables, and no event names them. An exact wave has none of this
 (tidegate/snapshot/by_view.py): its rows are the whole table at its place, so from there on every

@@ -5,8 +5,8 @@ The columns are the key's, or those of tables.clustering in the pipeline file; a
 In:  a silver table whose unclustered or small files hold more than a share of its bytes.
 Out: one commit without data changes; or none, when another writer changed those files every time.
 
-OPTIMIZE of a clustered table rewrites all files outside of a large cube. So it runs only above a share: with 0.2 each
-byte is rewritten about five times while the table grows, and not once a day.
+OPTIMIZE of a clustered table rewrites all files outside of a large cube. Therefore it runs only above a share: with 0.2
+each byte is rewritten about five times while the table grows, and not once a day.
 """
 
 from __future__ import annotations

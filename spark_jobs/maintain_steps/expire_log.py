@@ -6,7 +6,7 @@ Out: perhaps a checkpoint; commits and checkpoints before it deleted, once it is
 
 A commit names each new file with the smallest and largest values of its columns. Apply writes a
 checkpoint after CHECKPOINT_COMMITS commits, and removes what is older. A table with a commit a
-day would keep the values of deleted rows for months. So a log with old commits gets a checkpoint
+day would keep the values of deleted rows for months. Therefore a log with old commits gets a checkpoint
 here, at most one per retention.
 """
 

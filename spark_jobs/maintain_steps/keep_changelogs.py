@@ -5,7 +5,7 @@ Out: commits beside apply's appends; what was removed hours ago is deleted. The 
      control/subscriptions stays.
 
 Only whole files go, by the statistics in the Delta log. Old changes stay while their file also has younger ones. The
-last of the old files stays, too. So a reader that has read up to there knows that nothing after it is gone, however
+last of the old files stays, too. A reader that has read up to there knows that nothing after it is gone, however
 long the table was quiet. Age is measured in the source's time: its present is the newest cut.
 """
 

@@ -5,9 +5,9 @@ Out: delta.deletedFileRetentionDuration and delta.logRetentionDuration; perhaps 
 
 VACUUM keeps files that were live within deletedFileRetentionDuration (Delta 4.4 ignores its argument RETAIN). Spark
 refuses to read older versions, and the log is cut off after logRetentionDuration. If a table changes once a month,
-today's cut names a version of last month. As soon as the table changes, Spark can't read that version any more. So a
-version that is a day old is touched: a commit without data makes a new version with the same rows, and a new row of
-control/cuts names it. One commit has these rows of many tables.
+today's cut names a version of last month. As soon as the table changes, Spark can't read that version any more.
+Therefore a version that is a day old is touched: a commit without data makes a new version with the same rows, and a
+new row of control/cuts names it. One commit has these rows of many tables.
 """
 
 from __future__ import annotations

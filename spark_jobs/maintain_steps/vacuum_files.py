@@ -4,7 +4,7 @@ In:  the versions that kept cuts name, and when each was replaced.
 Out: fewer files; nothing is touched when the table's retention doesn't cover a kept version.
 
 VACUUM removes files that have been dead for delta.deletedFileRetentionDuration, and files of that age that no commit
-names. The files of a kept version died when the next version was committed, or later. So one condition is enough: the
+names. The files of a kept version died when the next version was committed, or later. One condition is enough: the
 next version is younger than the retention. retain_versions makes it so, and this step checks it.
 
 Private logs (spark_jobs/merge/private/log.py) of killed processes go first. VACUUM doesn't see them. Afterwards it

@@ -4,7 +4,7 @@ In:  Moves at one commit_ts, the silver tables that give rows.
 Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion.
 
 Why it is exact after a kill: a taker reads the giver's silver at its last version without anything
-of the rename's commit_ts, or later. The giver's own log tells which version that is. So both tables
+of the rename's commit_ts, or later. The giver's own log tells which version that is. Both tables
 of a swap read the rows from before either was written, however often the window is tried. Rows are
 copied, not shared: neither table's VACUUM or history knows of the other.
 """

@@ -3,9 +3,9 @@
 In:  a table's share of a window, the shape that its rows are about to have.
 Out: silver rewritten, with the first shard that is wider; SchemaMismatch where no type holds the values of both.
 
-A shard becomes wider by an ALTER, or is wider when it joins: created, created again, or read by a snapshot. So silver's
-types are also checked before any rows are written. No transaction version records this step: silver's own types show
-that it is done.
+A shard becomes wider by an ALTER, or is wider when it joins: created, created again, or read by a snapshot. Therefore
+silver's types are also checked before any rows are written. No transaction version records this step: silver's own
+types show that it is done.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class ChangesStage:
         return self._plan.pasts.get(source, {}).get(name, NO_PAST)
 
     def _hashed(self, batch: pa.RecordBatch, physical: Physical) -> pa.RecordBatch:
-        """Changes of a table without a key, each with the hash of its row. Of a routed table the hash includes the
-        shard.
+        """Changes of a table without a key, each with the hash of its row, which includes the shard of a
+        routed table.
         """
         columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
         if physical.pair in self._plan.routed.get(physical.source, ()):

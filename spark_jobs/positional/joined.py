@@ -1,4 +1,4 @@
-"""Write few new versions of rows into one file, together with the rows of small files. So a window of a quiet table
+"""Write few new versions of rows into one file, together with the rows of small files. A window of a quiet table
 leaves no small file behind.
 
 In:  ended versions, current ones, and the places of dying rows.

@@ -3,8 +3,8 @@
 In:  settings from tidegate.spark_settings (spark-submit passes them; a test passes them itself).
 Out: the application's session, and one session per silver table.
 
-The import of pyspark takes 0.2 CPU seconds, and the start of a session 3. So both begin only if Spark is needed, or
-while nobody waits (spark_jobs/session/background.py).
+The import of pyspark takes 0.2 CPU seconds, and the start of a session 3. Therefore both begin only if Spark is needed,
+or while nobody waits (spark_jobs/session/background.py).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class StagedFile:
 
     @property
     def owner(self) -> tuple[str, str, str, int]:
-        """Whose changes they are: source, database, table, version."""
+        """The owner of the changes: source, database, table, version."""
         return self.source, self.database, self.table, self.version
 
 

@@ -6,7 +6,7 @@ Out: nothing, or why capture doesn't go on.
 The checkpoint of one changefeed falls by seconds, if its owner dies after it has written it to the
 path and before it has stored it in etcd; then it writes the same rows again. Two changefeeds of one
 path write their checkpoints in turns, and capture would skip the rows of the lower one after it has
-read the higher checkpoint. So a run waits at a fall, and tells the two cases apart by the size and
+read the higher checkpoint. Therefore a run waits at a fall, and tells the two cases apart by the size and
 the number of falls. A run may last for months, so some falls of the first kind are allowed.
 """
 

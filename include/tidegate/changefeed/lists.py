@@ -3,8 +3,8 @@
 In:  the path; per folder up to which name everything is captured.
 Out: the folders and files of interest, and the number of lists for them.
 
-A list request returns a thousand names, of all folders below a prefix, from any name on. So many
-tables share a request. If one ends among captured names, the next begins after them. A look costs a
+A list request returns a thousand names, of all folders below a prefix, from any name on. Many tables
+then share a request. If one ends among captured names, the next begins after them. A look costs a
 request per thousand names of interest, and at most one more for each table with many captured
 names.
 """

@@ -6,7 +6,7 @@ Out: a ChangefeedSource, whose readers keep the promises of capture/source.py.
 How it keeps them. The checkpoint is read before the names: everything below it is written by then,
 and is in the listing. Only at the checkpoint's own commit_ts a DDL may come later. Segments are cut
 by commit_ts over all folders: each has every line of its range, and resolved_ts is the end of the
-range. So nothing above the checkpoint is given, whatever a file has. A late file has lines above
+range. Therefore nothing above the checkpoint is given, whatever a file has. A late file has lines above
 it, or repeats captured ones. Each segment can be read alone. Lines at or below resolved_ts are
 skipped.
 

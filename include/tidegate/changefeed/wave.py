@@ -4,7 +4,7 @@ In:  streams, the commit_ts up to which all is captured, and the changefeed's ch
 Out: a Wave: all lines of a range of commit_ts, no more than a segment holds.
 
 A range ends at or below the checkpoint, and below the last line read of each stream that has more
-lines. So all lines of the range have been read. Lines of one commit_ts stay together, however many
+lines. Then all lines of the range have been read. Lines of one commit_ts stay together, however many
 there are.
 """
 

@@ -217,7 +217,7 @@ def _told_usage(error: Any) -> int:
 
 
 def _verbs(message: str, context: Any) -> str:
-    """The subcommands that may stand here, for an unknown word: `tidegate snapshot shop` lacks one."""
+    """The subcommands that may stand here, for an unknown word: `snapshot shop` lacks one."""
     verbs = list(getattr(context.command, "commands", ())) if context is not None else []
     if not verbs or not message.startswith("No such command"):
         return ""

@@ -3,8 +3,8 @@
 In:  a pattern, each half a regular expression that must match the whole name, or `*`; a table's name.
 Out: whether it matches; which tables one with such a name is made to replace. Pure.
 
-A pipeline file may name thousands of tables, and every table of every segment is looked up. So a pattern is compiled
-once, plain names are in a set, and each answer is kept.
+A pipeline file may name thousands of tables, and every table of every segment is looked up. Therefore a pattern is
+compiled once, plain names are in a set, and each answer is kept.
 """
 
 from __future__ import annotations

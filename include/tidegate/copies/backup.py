@@ -5,7 +5,7 @@ Out: a backup: tables at versions of one moment, by name in its paper.
 
 The order makes the versions fit. First the versions of control's tables are noted, all at one moment; directly
 afterwards those of silver's tables, then those of the changelogs. These versions are copied, however long it takes.
-Bronze comes last, at its newest version. So nothing in the copy names data that the copy lacks. Silver is as far as
+Bronze comes last, at its newest version. Nothing in the copy then names data that the copy lacks. Silver is as far as
 control says, or a little further, as after a killed apply. Bronze has all of silver's data. Before all this, only files
 are copied, in any order. If a source is captured for the first time meanwhile, the copied control may have its columns
 while the copy lacks them: then all of it is done again. The same happens if VACUUM takes a chosen version.

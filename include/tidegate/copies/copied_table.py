@@ -8,7 +8,7 @@ then the log up to the version, and no later entry. Then the copy is read as a r
 each named file must be there. VACUUM, retention and the log's cleanup may remove a listed file:
 then a newer version is chosen, which doesn't need it. A file with the same name and size isn't
 copied again, since data files and commits never change. There is one exception: if a table was
-dropped and made anew, or put back, other commits have the same names. So the newest common commit
+dropped and made anew, or put back, other commits have the same names. Therefore the newest common commit
 is compared. If it differs, the copy's log is removed first, from the newest entry on.
 """
 

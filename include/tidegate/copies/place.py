@@ -4,7 +4,7 @@ In:  a folder's path or URL, and the store's options by delta-rs's names.
 Out: CopyPlace: its files, each read in parts, written whole or not at all.
 
 A file on a disk gets its name when all of it is on the disk. An object exists when all of it was
-sent. So a file with the original's size is a whole copy, also after a kill: no copied file is ever
+sent. A file with the original's size is a whole copy, also after a kill: no copied file is ever
 changed under its name.
 """
 

@@ -4,9 +4,9 @@ In:  the lake, its backup, and the backup's manifest.
 Out: files of tables in the backup are gone if neither the backup's version names them nor the lake
      has them; so are entries of logs from before the point both reach back to. dry: only counted.
 
-If the lake has lost a table, the backup has the last copy. So only tables that this backup took
+If the lake has lost a table, the backup has the last copy. Therefore only tables that this backup took
 from the lake are pruned; others are named, and stay. The backup's folder is listed before the lake.
-So a file that the lake lacks was gone before, and no later backup needs it, because file names are
+A file that the lake lacks was gone before, and no later backup needs it, because file names are
 never used again. The backup's version is read before anything is removed. A kill leaves some
 needless files; the next call removes them.
 """

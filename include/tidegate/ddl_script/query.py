@@ -2,7 +2,7 @@
 
 In:  a cursor at the query, the columns of the tables that are known.
 Out: the new table's columns: as their origin is, without its keys; auto-increment becomes DEFAULT 0. Any other query is
-     a DDLError: the type of an expression isn't worked out.
+     a DDLError: types of expressions aren't inferred.
 
 Rules: sql/sql_insert.cc, create_table_from_items; seen on MariaDB 11.4 and MySQL 9.7.
 """
@@ -26,14 +26,14 @@ _Item = tuple[str, str, str]  # (table or "", column or "*", name in the new tab
 _REMEDY: Final = "write the columns' types into the statement"
 _OPTIONS: Final = ("ALL", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BIG_RESULT")
 _CLAUSES: Final = frozenset({"WHERE", "ORDER", "LIMIT"})
-# Behind the table they make columns of other types, or take some from another table.
+# After the table, these words give columns other types, or take columns from another table.
 _DOUBTS: Final = frozenset(
     {
         "CROSS", "EXCEPT", "FOR", "FROM", "GROUP", "INNER", "INTERSECT", "INTO", "JOIN", "LEFT", "MINUS", "NATURAL",
         "ON", "OUTER", "PARTITION", "PROCEDURE", "RIGHT", "ROLLUP", "SELECT", "STRAIGHT_JOIN", "UNION", "USING",
     }
 )  # fmt: skip
-# As bare words they are no columns, even where the table has one of that name.
+# Unquoted, these words are no columns, even where the table has a column of that name.
 _NO_COLUMNS: Final = frozenset(
     {
         "BINARY", "CASE", "CURRENT_DATE", "CURRENT_ROLE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER",
@@ -41,7 +41,7 @@ _NO_COLUMNS: Final = frozenset(
         "STRAIGHT_JOIN", "SYSDATE", "TRUE", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
     }
 )  # fmt: skip
-# Defaults that aren't taken over: of other columns, or of a value that is never the same.
+# Defaults that aren't taken over: they use other columns, or give another value each time.
 _LOST: Final = re.compile(r"`|\b(?:uuid|uuid_short|sys_guid|rand|sysdate|version)\(", re.IGNORECASE)
 
 
@@ -95,7 +95,7 @@ def _item(cursor: Cursor) -> _Item:
 def _alias(cursor: Cursor) -> str:
     if cursor.take("AS"):
         return cursor.next().text
-    # A string here may be what a word such as DATE or _latin1 says something about.
+    # A string here may belong to a word before it, such as DATE or _latin1.
     plain = cursor.now.kind == TokenKind.QUOTED or (cursor.now.kind == TokenKind.WORD and cursor.now.upper != "FROM")
     return cursor.next().text if plain else ""
 

@@ -3,7 +3,7 @@
 In:  the statements of a script (text.py), as a person wrote it or a dump tool did.
 Out: one Step per statement: what it changed, or why it wasn't understood; a SchemaHistory at the end.
 
-Only here do temporary tables matter: row-based binlogs leave them out. Statements about rows are passed over.
+Temporary tables matter only here: row-based binlogs leave them out. Statements about rows are passed over.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class ScriptStep:
 
     kind: "table.create", "table.create_select", "table.create_like", "table.alter", "table.drop", "table.rename",
     "table.truncate", "table.temp", "index.create", "index.drop", "database", "set", "use", "other" or "unparsed".
-    versions: what it made of tables. before: those tables as they were, where they were there.
-    forgotten: tables that were held, and are gone now.
+    versions: the tables after it. before: the same tables before it, as far as they existed. forgotten: held tables
+    that are gone now.
     """
 
     line: int
@@ -84,7 +84,7 @@ class Script:
             self._follow(read(created, server=ServerVersion.of(server_version)), created)
 
     def is_plain(self) -> bool:
-        """Whether a backslash is a character like any other by now."""
+        """Whether a backslash is now an ordinary character."""
         return bool(self.settings.sql_mode & NO_BACKSLASH_ESCAPES)
 
     def run(self, line: int, sql: str) -> ScriptStep:
@@ -166,7 +166,9 @@ class Script:
         )
 
     def _without_temporary(self, statement: Statement) -> Statement | None:
-        """The rest of a statement without temporary tables; None without a rest. One hides a table of its name."""
+        """A statement without its temporary tables; None if nothing is left. A temporary table hides a table of its
+        name.
+        """
         match statement:
             case CreateTable(table=table, temporary=True) | CreateLike(table=table, temporary=True):
                 self._temporary.add(table)

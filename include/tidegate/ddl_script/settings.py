@@ -1,7 +1,7 @@
-"""The meaning of SET in a script: sql_mode, and the variables that it is put together from.
+"""The meaning of SET in a script: sql_mode, and variables that its value is built from.
 
 In:  a cursor after SET.
-Out: settings that the next statements run under. A value that can't be known from the script is the server's default.
+Out: settings for the next statements. A value that the script doesn't give is the server's default.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MODES: Final = {
     "POSTGRESQL": _ANSI,
     "REAL_AS_FLOAT": REAL_AS_FLOAT,
 }
-# As far as its words are of interest here: what REPLACE and CONCAT are given.
+# A word of an expression, as far as REPLACE and CONCAT need it.
 _DEFAULT: Final = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-_DEPTH_MAX: Final = 20  # of functions in one another
+_DEPTH_MAX: Final = 20  # of nested functions
 _OTHERS: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})  # which leave this session as it is
 _SCOPES: Final = _OTHERS | {"SESSION", "LOCAL"}
 
@@ -50,7 +50,7 @@ class Settings:
         self._variables: dict[str, str] = {}
 
     def follow(self, cursor: Cursor) -> None:
-        """SET a = x, @b = y, ...: what isn't of interest is stepped over."""
+        """Follow SET a = x, @b = y, ...; other variables are passed over."""
         while not cursor.ended:
             scope, name, is_user = self._target(cursor)
             if not (cursor.take_mark(":") | cursor.take_mark("=")):
@@ -135,7 +135,7 @@ def mode_bits(text: str) -> int:
 
 
 def database_of_use(cursor: Cursor) -> str:
-    """Behind USE: the client takes all up to the end of the line for the name, quoted or not."""
+    """The database after USE: the client takes the rest of the line as the name, quoted or not."""
     try:
         return cursor.name()
     except DDLError:

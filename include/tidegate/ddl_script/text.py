@@ -1,10 +1,10 @@
 """A script's text as statements.
 
 In:  the text, as a person wrote it or a dump tool did, with `DELIMITER x` lines as the mysql client has them.
-Out: (line, statement), one after the other; the next one is looked for only when it is asked for, because a SET
-     sql_mode in between may change what a backslash means.
+Out: (line, statement), one after the other. The next one is read only when it is asked for: a SET sql_mode before it
+     may change what a backslash means.
 
-Each character is looked at a fixed number of times: what never ends (a quote, a comment) goes on to the end at once.
+It takes linear time: a quote or comment without an end takes the rest of the text at once.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-# What may stand before a statement without being part of it for the client: it is where DELIMITER is looked for.
+# What the client skips before a statement; DELIMITER may stand after it.
 _BLANK: Final = re.compile(r"(?:\s++|--(?=\s|$)[^\n]*+|\#[^\n]*+)*+")
 _DELIMITER: Final = re.compile(r"delimiter[ \t]++(\S++)[^\n]*+", re.IGNORECASE)
 _SPACE: Final = re.compile(r"\s*+")
-# {0}: characters inside of quotes; {1}: the delimiter; {2}: its first character. A quote or comment is one piece, so
-# that a delimiter in it ends nothing; one that never ends is the rest.
+# {0}: characters inside quotes; {1}: the delimiter; {2}: its first character. A quote or comment is one piece, so a
+# delimiter in it ends nothing. One without an end takes the rest.
 _PIECES: Final = r"""
       (?P<end>{1})
     | [^'"`/#\-\\{2}]++

@@ -1,6 +1,6 @@
 """The demo's proof: per table, rows and a hash over all of them, at the source and in silver.
 
-In:  a verification's report (tidegate.verify shares no code with what moved the rows), the lag seen.
+In:  a verification's report (tidegate.verify shares no code with capture and apply); the measured lag.
 Out: a table on the console.
 """
 

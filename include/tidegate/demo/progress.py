@@ -32,7 +32,7 @@ _LINE_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class DemoMoment:
-    """Where everything is at one moment. Lags in seconds; None before there is something to measure.
+    """The state of source, bronze and silver at one moment. Lags in seconds; None while there is nothing to measure.
 
     waits: tables whose rows from before capture apply hasn't taken yet.
     """
@@ -50,7 +50,8 @@ class DemoMoment:
     @property
     def lacking(self) -> list[str]:
         """Tables whose rows from before capture are being read, or will be."""
-        # On a busy machine the reader is silent for so long that its tables are shown as held: they aren't lost yet.
+        # On a busy machine the reader may be silent for so long that its tables show as held; they still get their
+        # rows.
         return [
             table.table
             for table in self.tables

@@ -4,9 +4,9 @@ In:  the project's root, how long the shop is open.
 Out: True when every table in silver equals its source at one cut; False when one differs. Every started process is
      ended, whatever happens; the files are under .tidegate/demo.
 
-The order matters: Airflow takes longest to start, so it starts first and the server and the shop's past come
-meanwhile. The shop opens once capture has begun: what came before is read by a snapshot, while it is open. It closes
-before the comparison, since that is with the server's newest rows.
+The order matters. Airflow takes longest to start, so it starts first; the server and the shop's past come meanwhile.
+The shop opens once capture has begun, and a snapshot reads older rows while it is open. It closes before the
+comparison, which reads the server's newest rows.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Demo:
         end = time.monotonic() + _COVERED_SECONDS
         while time.monotonic() < end:
             airflow.check_running()
-            for part in ("capture", "apply"):  # a table that is dropped under its snapshot may cost that one a run
+            for part in ("capture", "apply"):  # a table that is dropped during its snapshot may fail one run of it
                 airflow.check_runs(f"{self.pipeline.pipeline}__{part}")
             if covers(progress.look(), wanted):
                 return
@@ -241,7 +241,7 @@ def _closed_at_the_end(workload: Workload) -> Iterator[None]:
 def covers(snapshot: DemoMoment, wanted: MariadbGtidPosition) -> bool:
     """Whether a published cut has all that the source had at this position, rows from before capture included."""
     source = snapshot.source
-    if not snapshot.cut_ts:  # a log without a transaction is covered by any cut; before the first no table is known
+    if not snapshot.cut_ts:  # any cut covers a log without a transaction; before the first cut no table is known
         return False
     if source is None or not MariadbGtidPosition.parse(source.gtid_executed).covers(wanted):
         return False

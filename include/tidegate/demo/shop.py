@@ -128,7 +128,7 @@ def register(cursor: Cursor, dice: random.Random) -> bool:
 
 
 def place_order(cursor: Cursor, dice: random.Random) -> bool:
-    """An order with items, its stock reserved; one in ten is thought better of, one in six loses its last item."""
+    """An order with items, its stock reserved. One in ten is rolled back, one in six loses its last item."""
     customer, skus = _customer(cursor, dice), _skus(cursor, dice, dice.randrange(1, 6))
     cursor.execute(
         "INSERT INTO orders (customer_id, status, placed_at, total, window_start, remark)"

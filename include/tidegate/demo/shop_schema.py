@@ -3,7 +3,7 @@
 In:  nothing; this is SQL that MariaDB and MySQL both take.
 Out: CREATE statements in an order that foreign keys allow, seed rows, and the DDL of the day.
 
-No ON DELETE CASCADE: MariaDB leaves what a cascade deletes out of its binlog, so nobody could follow it.
+No ON DELETE CASCADE: MariaDB doesn't log the rows that a cascade deletes.
 """
 
 from __future__ import annotations

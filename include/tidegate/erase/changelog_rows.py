@@ -3,8 +3,8 @@
 In:  the changelog of a table, the subject's keys.
 Out: a commit per file with rows of theirs, without a change of data: no reader gets rows again.
 
-Places stay, so a reader that continues between two of them lacks nothing. A changelog's values are JSON. So keys are
-compared in its JSON form, under the columns of each version.
+Places stay, so a reader that continues between two of them lacks nothing. A changelog's values are JSON. Therefore keys
+are compared in its JSON form, under the columns of each version.
 """
 
 from __future__ import annotations

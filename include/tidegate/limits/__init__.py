@@ -1,7 +1,8 @@
-"""Every bound of tidegate in one room, unit in its name, reason beside it; a file for each room that they bound.
+"""Every bound of tidegate in one room, with its unit in the name and its reason beside it; a file for each bounded
+room.
 
-A bound is how long is waited, how often something is tried, and how much is taken at most or at least. Sizes of formats
-stand where the format is read.
+A bound says how long to wait, how often to try, or how much to take at most or at least. Sizes of a format stand where
+the format is read.
 
 In:  nothing.
 Out: constants, all under this one name. A bound that a user may tune is a field of tidegate.config, and takes its

@@ -1,4 +1,4 @@
-"""Bounds of what is worked out of foreign keys' actions (include/tidegate/cascades).
+"""Bounds of the computed effects of foreign keys (include/tidegate/cascades).
 
 In:  nothing.
 Out: constants, unit last in the name, reason beside it.

@@ -2,5 +2,5 @@
 
 In:  the project's root, and the network at the first run.
 Out: processes that end with their starter, and files under .tidegate. `tidegate up`, the demo, the Docker image, tests
-     and benchmarks stand on this; nothing of a pipeline's data is in here.
+     and benchmarks use them. None of it handles a pipeline's data.
 """

@@ -1,9 +1,9 @@
-"""Parts of Airflow that have stopped answering, said once when it has lasted, and once when it is over.
+"""Parts of Airflow that don't answer: one line when that has lasted, and one when it is over.
 
 In:  now and then the names of the parts that are not healthy.
 Out: lines for the person who looks at `tidegate up`.
 
-A part that ends takes no other one with it: the page still answers, and nothing new is started.
+When one part ends, the others go on: the page still answers, but nothing new is started.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ In:  a folder of pipeline files, connections as AIRFLOW_CONN_* values, a folder 
 Out: Airflow's scheduler, DAG processor, triggerer and API server on 127.0.0.1, with one admin whose
      password is generated once and kept in a file of mode 0600.
 
-A start is a fresh Airflow, its database copied from a template, unless history is kept: runs that a killed Airflow
-left "running" are then put back in line, so they hold nothing up. Connections are in the environment of Airflow's own
-processes only. Settings of this computer's user for another Airflow or Spark are left out, but not those of lineage.
+A start makes a fresh Airflow, its database copied from a template, unless history is kept. Then runs that a killed
+Airflow left "running" are queued again, so they block nothing. Connections are in the environment of Airflow's own
+processes only. The user's settings for another Airflow or Spark are left out, but not those of lineage.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ADMIN: Final = "admin"
 # Apply, maintain, snapshot, verify, and two for what a person starts.
 _TASKS_BESIDE: Final = 6
 _PARTS: Final = ("metadatabase", "scheduler", "triggerer", "dag_processor")
-# A user's HTTP proxy knows nothing of this computer's ports.
+# A user's HTTP proxy doesn't reach this computer's ports.
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -92,7 +92,9 @@ class Airflow:
             )
 
     def wait_healthy(self, say: Callable[[str], None] = lambda _: None) -> None:
-        """Until all four parts say so; say: which ones don't yet. Raises ProcessFailed with the log's place."""
+        """Wait until all four parts are healthy. say: takes lines that name those that aren't yet. Raises ProcessFailed
+        with the log's place.
+        """
         began = said = time.monotonic()
         while (now := time.monotonic()) < began + _HEALTHY_SECONDS:
             self.check_running()
@@ -132,7 +134,7 @@ class Airflow:
         while time.monotonic() < end:
             self.check_running()
             if (dag := self._try("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})) is not None:
-                # Its watchers start when its file is parsed again, which Airflow by itself does half a minute later.
+                # Its watchers start when its file is parsed again; by itself Airflow does so half a minute later.
                 self._try("PUT", f"/api/v2/parseDagFile/{dag['file_token']}")
                 return
             time.sleep(0.3)
@@ -168,7 +170,7 @@ class Airflow:
             return self.call(method, path, body)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return None
-        except (http.client.HTTPException, ValueError):  # it broke off, or is a page: a part starts or ends
+        except (http.client.HTTPException, ValueError):  # the answer broke off, or is a web page: a part starts or ends
             return None
 
     @property
@@ -176,7 +178,7 @@ class Airflow:
         return self.home / f"template-{version('apache-airflow')}.db"
 
     def _database_goes_on(self) -> bool:
-        """Whether there is one of this version; what no process works on any more is started again in it."""
+        """Whether there is a database of this version. Tasks in it without a process are set to start again."""
         database = self.home / "airflow.db"
         if not database.exists() or not self._template.exists():
             return False
@@ -226,8 +228,8 @@ class Airflow:
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__WORKERS": "1",
-            # On a busy machine Airflow's own 5, 30 and 50 s are too few: a task's question has no answer yet, its DAG
-            # isn't read yet. Airflow kills the task then, and begins it again, in vain.
+            # On a busy machine Airflow's own 5, 30 and 50 s are too short: a task's request isn't answered yet, or its
+            # DAG isn't parsed yet. Airflow then kills the task and begins it again, in vain.
             "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "240",
             "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
@@ -239,7 +241,9 @@ class Airflow:
 
 
 def _sources_in(folder: Path) -> int:
-    """The number of sources in all pipeline files; each has a task that never ends for long."""
+    """The number of sources in all pipeline files. Each has a capture task, which runs nearly all
+    the time.
+    """
     count = 0
     for path in folder.glob("*.yaml"):
         with contextlib.suppress(ConfigError):  # it becomes an import error, which Airflow shows
@@ -252,8 +256,8 @@ def _airflow() -> str:
 
 
 def _inherited() -> dict[str, str]:
-    """This process's environment, connections included, without settings made for another Airflow or Spark. Where
-    lineage goes is a person's choice, not that of an Airflow (docs/lineage.md).
+    """This process's environment, connections included, without settings for another Airflow or Spark. Settings of
+    lineage stay: they are a person's choice (docs/lineage.md).
     """
     foreign, ours = ("AIRFLOW__", "AIRFLOW_HOME", "SPARK_", "PYSPARK_"), "AIRFLOW__OPENLINEAGE__"
     return {name: value for name, value in os.environ.items() if name.startswith(ours) or not name.startswith(foreign)}

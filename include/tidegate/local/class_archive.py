@@ -1,11 +1,11 @@
-"""The classes of Spark and Delta, loaded once and for all: a JVM that maps them starts Spark for half the CPU.
+"""An archive of the classes of Spark and Delta: a JVM that maps it starts Spark for half the CPU.
 
 In:  Spark, Delta's jars, a JVM of 13 or newer.
 Out: .tidegate/spark.jsa (150 MB), which submit_conf names when it is there. It takes one Spark start of its own.
 
-The JVM looks itself whether the archive fits its version and every jar of the class path, by size and time, and goes
-without where it doesn't; so nothing here must hold. Without an archive Spark starts as well: in 5 CPU seconds, not 2.5.
-As a module it is the process of `made_beside`.
+The JVM itself checks whether the archive fits its version and every jar of the class path, by size and time, and starts
+without it where it doesn't. A failure here is harmless: without an archive Spark's start takes 5 CPU seconds, not
+2.5. Run as a module, this file is the process of `made_beside`.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def ensure(root: Path) -> bool:
 
 @contextmanager
 def made_beside(root: Path) -> Iterator[None]:
-    """Make the archive, where there is none yet, while the block runs: by a process that gives way to all others.
+    """Make the archive, where there is none yet, while the block runs, in a process of the lowest priority.
 
-    Nobody waits for it; it doesn't outlive the block, and leaves nothing half made.
+    Nobody waits for it. It ends with the block, and leaves nothing half made.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "tidegate.local.class_archive"],
@@ -76,7 +76,7 @@ def made_beside(root: Path) -> Iterator[None]:
 
 
 def _make(root: Path, archive: Path) -> bool:
-    """One Spark with the work of jobs, which leaves its classes behind at its end."""
+    """Run one Spark that does what jobs do; the JVM writes its classes at its end."""
     pipeline = config.parse(_PIPELINE, where="classes.yaml")
     conf = spark_settings.submit_conf(pipeline, root)
     conf["spark.driver.extraJavaOptions"] += f" -XX:ArchiveClassesAtExit={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -93,7 +93,7 @@ def _make(root: Path, archive: Path) -> bool:
 
 
 def _made_of(root: Path) -> str:
-    """A digest of the JVM and of all jars: as the JVM judges them."""
+    """A digest of the JVM and of all jars, by what the JVM itself compares."""
     digest = hashlib.blake2b(digest_size=16)
     for path in _parts(root):
         stat = path.stat()
@@ -113,6 +113,6 @@ def _parts(root: Path) -> Iterator[Path]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what it has begun is taken back
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # then its half-made files are removed
     os.nice(_NICE)
     ensure(home())

@@ -3,8 +3,8 @@
 In:  Maven coordinates and the SHA-256 that the file must have.
 Out: the file, checked; nothing is fetched when it is there already, so later runs are offline.
 
-Ivy knows the public repository by itself and honours a user's own settings (~/.ivy2, -Divy.*), so no
-address stands in this project. A file is put in place by rename, after its checksum was found right.
+Ivy knows the public repository and honours a user's own settings (~/.ivy2, -Divy.*), so this project names no address.
+A file is renamed into its place after its checksum was checked.
 """
 
 from __future__ import annotations

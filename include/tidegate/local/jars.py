@@ -33,7 +33,7 @@ DELTA: Final = (
 )
 
 
-# Of Spark's own Hadoop version; the bundle is Amazon's SDK (690 MB), which hadoop-aws can't do without.
+# Of Spark's own Hadoop version. The bundle is Amazon's SDK (690 MB), which hadoop-aws needs.
 S3: Final = (
     ivy.Artifact(
         "org.apache.hadoop", "hadoop-aws", "3.5.0", "66bd9eefb938b1a1657487324b63c13df2d8b17164a1dd24e0ef37b905bc5baa"
@@ -60,7 +60,7 @@ def ensure(root: Path, *, s3: bool = False) -> Path:
 
 @contextmanager
 def at_hand(root: Path) -> Iterator[Path]:
-    """As ensure, for who goes on at once: an archive of Spark's classes, where there is none, is made meanwhile."""
+    """Like ensure, and while the block runs an archive of Spark's classes is made, where there is none."""
     folder = ensure(root)
     with class_archive.made_beside(root):
         yield folder

@@ -1,11 +1,11 @@
-"""End a process that we started together with everything it started; and keep a second one of us out.
+"""End a process and everything that it started; keep a second run out of a folder.
 
 In:  the process, and a mark `NAME=value` in its environment alone; a folder for one run.
 Out: none of them runs any more; a lock while a block runs.
 
-A process group isn't enough: Airflow's children start groups of their own, and outlive its SIGTERM. The mark isn't
-either: LocalExecutor's workers overwrite their environment with their name. Those are still in the session.
-Where there is no /proc (macOS) the group is all that we can name.
+A process group isn't enough: Airflow's children start groups of their own, and outlive its SIGTERM. Nor is the mark:
+LocalExecutor's workers overwrite their environment with their name; but they are still in the session. Without /proc
+(macOS) only the group can be ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLL_SECONDS: Final = 0.1
 
 @contextlib.contextmanager
 def sole(folder: Path, what: str) -> Iterator[None]:
-    """Hold the folder's lock; whoever comes second is told who holds it, and has touched nothing. Raises UsageError."""
+    """Hold the folder's lock. Whoever comes second has touched nothing and gets a UsageError that names the holder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a+") as handle:
         try:

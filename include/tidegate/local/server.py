@@ -3,9 +3,9 @@
 In:  a data folder, options, a port (0: a free one).
 Out: a server on 127.0.0.1 that writes row-based binlogs with full images, full metadata and GTIDs.
 
-The administrator (root, no password) gets in through a socket in a private folder only; over TCP there
-is just the user `tidegate`, with the grants that docs/source.md asks for and a password made at start. It
-is created with its binlog off, so that the password's hash is in no binlog and hence in no lake.
+The administrator (root, no password) can log in only through a socket in a private folder. Over TCP there is only the
+user `tidegate`, with the grants of docs/source.md and a password made at start. It is created with the binlog off, so
+the password's hash is in no binlog and in no lake.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Server(ABC):
             try:
                 self.wait()
             except ProcessFailed:
-                # Someone took the free port between our look and the server's bind.
+                # Another process took the free port before the server bound it.
                 taken = "ddress already in use" in self._log_reason()
                 if not taken or self._wanted_port != 0 or attempt == _PORT_ATTEMPTS:
                     raise
@@ -221,7 +221,7 @@ class Server(ABC):
         self.process = None
 
     def _end_stale(self) -> None:
-        """A run that was killed leaves its server behind: end it before we open the same files."""
+        """A killed run leaves its server behind: end that before the same files are opened."""
         try:
             pid = int((self.data / "pid").read_text())
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -243,7 +243,7 @@ class Server(ABC):
 
     @staticmethod
     def _drop_open_accounts(cursor: Any) -> None:
-        """Those without a password that aren't the administrator's at the socket."""
+        """Drop accounts without a password, except the administrator's at the socket."""
         cursor.execute("SELECT user, host FROM mysql.user WHERE (user = 'root' AND host <> 'localhost') OR user = ''")
         for user, host in cursor.fetchall():
             cursor.execute("DROP USER %s@%s", (user, host))

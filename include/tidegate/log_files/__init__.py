@@ -1,5 +1,5 @@
 """Binlog files at hand, without a lake or schema_history: what `tidegate decode` prints.
 
 In:  files of any server, and perhaps a DDL script.
-Out: NDJSON lines and statistics, by the same index, plans and kernels as apply.
+Out: NDJSON lines and statistics, made with the index, plans and kernels of apply.
 """

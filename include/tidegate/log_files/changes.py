@@ -3,9 +3,9 @@
 In:  LogFiles in order; how a TABLE_MAP becomes a plan.
 Out: blocks of NDJSON lines in log order; FileStats; faults, one line each, as they are met.
 
-An undecodable table is reported once and left out from there on, as is one changed by a statement
-behind the log's back; the others go on. Rows of an XA branch come out at its XA COMMIT, with that
-transaction's commit_ts; meanwhile only the branch's place is remembered.
+A table that can't be decoded, or that a statement changed without rows in the log, is reported once
+and left out from there on. The others go on. Rows of an XA branch come out at its XA COMMIT, with
+the commit_ts of that transaction; until then only the branch's place is remembered.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LogChanges:
         stats.server_version = log.format.server_version if log.format else ""
 
     def finish(self) -> list[str]:
-        """Close the books on branches that nobody answered; their names."""
+        """Give branches without an answer their fates; returns their names."""
         for pending in self._pending.values():
             pending.stats.unanswered += 1
             pending.stats.answer(pending.began, [], XA_UNANSWERED)
@@ -209,7 +209,7 @@ def _take_back(index: EventIndex, piece: FilePiece) -> None:
 
 
 def _worth_a_look(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Among BEGINS those right before a PREWRITE, and the last: the others' branches are nobody's."""
+    """Which BEGINS are right before a PREWRITE, or the last: only these can begin a branch."""
     prewrites = (bits & PREWRITE) != 0
     kept = (bits & (PREWRITE | XA_ANSWER)) != 0
     kept[:-1] |= prewrites[1:]

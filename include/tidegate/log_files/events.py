@@ -1,8 +1,8 @@
-"""The meaning of an index's events other than rows: the rule to ignore each, or why it can't be ignored.
+"""Events of an index other than rows: the rule by which each is ignored, or why it can't be.
 
 In:  an EventIndex.
-Out: Judged: a fate per event, faults with their places, and the tables that statements change
-     behind the log's back.
+Out: Judged: a fate per event, faults with their places, and tables that statements change without
+     rows in the log.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """A binlog file on disk as segments, in bounded memory.
 
 In:  the path of a binlog or relay log file of MySQL or MariaDB; the commit_ts before it.
-Out: Segments that each decode alone, cut where capture would not mind; StreamCorrupt where the file
-     is damaged, and at the end when its tail is missing. Only whole transactions come out.
+Out: Segments that each decode alone; StreamCorrupt where the file is damaged, and at the end when
+     its tail is missing. Only whole transactions come out.
 
-The file is read in pieces of SEGMENT_BYTES_MAX (more when one event is larger). A piece ends where
-its last transaction does; of one that goes on, the beginning is read again with the next. A
+The file is read in pieces of SEGMENT_BYTES_MAX (more when one event is larger). A piece ends with
+its last whole transaction; the beginning of an unfinished one is read again with the next piece. A
 transaction larger than a piece is cut at event boundaries, with the same context as in
-mysql/stream/cutter.py, and its pieces come out once its end has been seen.
+mysql/stream/cutter.py. Its pieces come out once its end was read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Row images as NDJSON, one line per row change, built column by column.
+"""Row images as NDJSON: one line per row change, built column by column.
 
 In:  Images of one table (batch.decode_images), and what stands on every line.
 Out: a large_string array of lines, newline included, in log order; the ordinal of each.

@@ -24,7 +24,7 @@ from tidegate.log_files.rows import Chosen
 
 
 class ShownZeroDates(StrEnum):
-    """The form of zero and impossible dates; in a key too, since lines are not merged by it."""
+    """How lines show zero and impossible dates, in a key, too: lines aren't merged by keys."""
 
     NULL = "null"
     TEXT = "text"

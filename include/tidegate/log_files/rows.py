@@ -3,8 +3,8 @@
 In:  an EventIndex; how a TABLE_MAP becomes a plan.
 Out: Lines in log order; the fate of each rows event; faults, one line each.
 
-A table that can't be decoded is reported once and held: its rows are left out from there on, the
-others go on.
+A table that can't be decoded is reported once and held: its rows are left out from there on. Other
+tables go on.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class RowDecoder:
 
 
 def _portions(index: EventIndex, numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """Rows events in runs of a few MB of lines at a time: the values between stay small and in the cache."""
+    """Rows events in runs of a few MB of lines, so that intermediate values stay in the CPU's cache."""
     ends = np.cumsum(index.events[numbers, K.SIZE])
     return np.split(numbers, np.flatnonzero(np.diff(ends // LINES_BYTES)) + 1)
 

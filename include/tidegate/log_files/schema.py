@@ -3,10 +3,9 @@
 In:  DDL scripts (a dump of the schema), then the log's own DDL as its files are read.
 Out: for rows events, the plan of a table version that their TABLE_MAP agrees with.
 
-A dump was taken at some moment; the log's own DDL may lie before or after it. The version in force
-by commit_ts is therefore only the first that is tried, then the script's versions of the table, the
-last one first. When none agrees, FULL metadata speaks for itself, with a note; without it the table
-can't be read.
+The log's own DDL may lie before or after the moment of the dump. Therefore the version in force by
+commit_ts is tried first, then the script's versions of the table, from the last one on. When none
+agrees, FULL metadata alone is used, with a note; without it the table can't be read.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tidegate.log_files.plans import LogPlans, ShownZeroDates, as_shown
 from tidegate.log_files.rows import Chosen
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
-_ANY_DATABASE: Final = "?"  # where a script without USE puts its tables: they are any database's
+_ANY_DATABASE: Final = "?"  # the database of a script's tables without USE: they may be of any database
 
 
 class SchemaPlans(LogPlans):

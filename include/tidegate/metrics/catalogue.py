@@ -3,9 +3,9 @@
 In:  nothing.
 Out: METRICS. docs/metrics.md, the dashboard and the alerts in docker/monitoring are held to it by tests.
 
-All are gauges: a figure is what is so now, and one that isn't known has no sample. Names and labels are stable: a name
-that goes is named in the changelog a release before. The number of series is bounded by the pipeline file, not by the
-number of tables; a label `table` names tables of completeness.tables, and others with --per-table alone.
+All are gauges: a figure is the present value, and an unknown one has no sample. Names and labels are stable: the
+changelog announces a removal one release before. The pipeline file bounds the number of series, not the number of
+tables: a label `table` names tables of completeness.tables, and others only with --per-table.
 """
 
 from __future__ import annotations

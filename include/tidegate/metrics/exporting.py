@@ -38,8 +38,8 @@ class Figures:
     """names: of pipelines, or their files; none: all that TIDEGATE_PIPELINES has. state_dir: of
     value logs here.
 
-    look_seconds: so long is a look waited for; None: until it ends. One that takes longer goes on,
-    and what is known of its pipeline stays as it was, tidegate_look_timestamp_seconds too.
+    look_seconds: how long to wait for a look; None: until it ends. A longer look goes on, and its
+    pipeline's figures stay as they were, tidegate_look_timestamp_seconds too.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Figures:
             except (ConfigError, UsageError, OSError):
                 if name not in self._loaded:
                     raise
-        # Two series of the same labels would be refused, and all others with them.
+        # Prometheus refuses two series with the same labels, and all others with them.
         return list({pipeline.pipeline: pipeline for pipeline in self._loaded.values()}.values())
 
 
@@ -129,7 +129,7 @@ def prometheus_text(figures: Figures) -> str:
 
 def serve(figures: Figures, host: str, port: int) -> Callable[[], None]:
     """Answers GET /metrics from now on, in threads of its own; gives what ends it. Raises UsageError."""
-    figures.now()  # what can't be loaded at all is said here, not to the first scraper
+    figures.now()  # so that a file that can't be loaded fails here, not at the first scrape
     try:
         server, thread = start_http_server(port, host, _registry(figures))
     except OSError as error:

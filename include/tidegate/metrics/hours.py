@@ -3,8 +3,8 @@
 In:  one look at a pipeline.
 Out: seconds by table since the end of its first incomplete hour; the tables behind the delay of all together.
 
-A held table's hours end with its hold. A table whose first snapshot is under way has no hour to be
-late with, and no figure; all tables together have none then, either.
+A held table's hours stay incomplete until its hold ends. A table whose first snapshot is under way
+has no hour yet, and no figure; nor have all tables together then.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _of_source(source: SourceStanding, *, is_asked: bool) -> Iterator[Figure]:
 
 
 def _of_standing(stands: CaptureStanding) -> Iterator[Figure]:
-    """Every state and every cause has a sample, 0 too: an alert on one that never was would see nothing."""
+    """Every state and every cause has a sample, 0 included: without one an alert on it would see nothing."""
     states = Counter(table.state for table in stands.tables)
     for state in State:
         yield "tidegate_tables", (str(state),), states[state]

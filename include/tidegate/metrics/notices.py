@@ -1,11 +1,11 @@
 """News of a pipeline's alerts: beginnings and ends since the last look.
 
-In:  the findings of each look (rules.py), and the alerts already told, as JSON.
+In:  the findings of each look (rules.py); alerts that were told already, as JSON.
 Out: a Notice when there is news: one for all of a look, however many tables begin at once.
 
-An alert begins when it has been so for its rule's time, and ends when it hasn't been so for ALERT_OVER_SECONDS:
-shorter flaps make no message. The first ALERT_KEPT_TABLES_MAX tables of an alert are remembered by name. The others
-are counted: a beginning isn't seen among these while another table's trouble ends.
+An alert begins when its condition has held for its rule's time, and ends when it hasn't held for ALERT_OVER_SECONDS.
+Shorter flaps make no message. The first ALERT_KEPT_TABLES_MAX tables of an alert are remembered by name, and the others
+counted. Among these a beginning isn't seen if another table's trouble ends at the same time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Blinks:
-    """Since when each name is so, or isn't so any more. on: the names in force."""
+    """Since when the condition of each name holds, or no longer holds. on: names whose alert is on."""
 
     since: dict[str, float] = field(default_factory=dict)
     over: dict[str, float] = field(default_factory=dict)

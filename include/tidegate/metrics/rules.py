@@ -4,7 +4,7 @@ In:  samples of a look (measured.py), and the look itself for the names of table
 Out: RULES: each alert with its figure, bound, gravity and words. says: the findings of a look, by alert.
      tools/alert_rules.py writes the same list as rules of Prometheus (docker/monitoring/alerts.yaml).
 
-A figure without a sample isn't known: an alert of it neither begins nor ends.
+A figure without a sample is unknown: its alert neither begins nor ends.
 """
 
 from __future__ import annotations

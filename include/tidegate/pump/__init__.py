@@ -7,5 +7,5 @@ Out: a source for capture (capture/source.py): payloads in order of arrival, ack
      are durable.
 
 One source of a pipeline is one Pump. A request waits in memory until capture has synced it to the
-value log, many of them by one sync; only then does TiDB hear that it is stored.
+value log; one sync serves many requests. Only then does TiDB hear that it is stored.
 """

@@ -1,11 +1,11 @@
 """A long question on a thread of its own: the asker goes on, and looks for the answer.
 
 In:  a question, one at a time.
-Out: its answer once it is there; its error is raised in the asker, a fault of ours as one of our
-     errors, too: stopping TiDB's commits for it helps nobody.
+Out: its answer once it is there. Its error is raised in the asker. A bug of ours becomes one of our
+     errors, too: it mustn't stop TiDB's commits.
 
-A Pump that waited for TiDB's own answer would keep TiDB's commits waiting: TiDB gives a write up
-after 15 seconds, and a dead network answers nothing for thirty.
+If a Pump waited for an answer of TiDB's, TiDB's commits would wait, too: TiDB gives a write up
+after 15 seconds, and a dead network is noticed after thirty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 
 class Aside(Generic[Answer]):
-    """For one thread that asks. An answer that nobody looks for any more ends with its thread."""
+    """For one thread that asks. If nobody fetches the answer, it ends with its thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -30,7 +30,7 @@ class Aside(Generic[Answer]):
         self.waits = False
 
     def ask(self, question: Callable[[], Answer]) -> None:
-        """While none waits."""
+        """Begin to answer a question. Only while no other one waits."""
         assert not self.waits, "one question at a time"
         self.waits = True
         threading.Thread(target=self._run, args=(question,), name=self._name, daemon=True).start()

@@ -1,10 +1,10 @@
-"""A person's wish for a Pump, by PD: to pause, to close, to be let in again.
+"""A person asks a Pump, through PD, to pause, to close, or to register again.
 
 In:  PD; the Pump's node id; what is asked.
-Out: lines as its state changes, until it is what was asked for.
+Out: a line for each change of its state, until it is what was asked for.
 
-The Pump sees the state that is written here at its next heartbeat, on whatever machine it runs.
-binlogctl's `update-pump` with the states pausing and closing asks the same.
+The Pump sees the written state at its next heartbeat, on whatever machine it runs. binlogctl's
+`update-pump` asks the same by the states pausing and closing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def asked(
     poll_seconds: float = PUMP_HEARTBEAT_SECONDS / 2,
     patience_seconds: float = PUMP_ASKED_SECONDS,
 ) -> Iterator[str]:
-    """Until it is so. Raises UsageError when its state doesn't allow that, SourceUnavailable when it doesn't answer."""
+    """Write the wish, and wait until it is fulfilled. Raises UsageError when the Pump's state doesn't allow it,
+    SourceUnavailable when the Pump doesn't answer.
+    """
     first, last = _ROADS[wish]
     entry = _write(etcd, node_id, wish, first)
     node = _node(node_id, entry)
@@ -62,7 +64,7 @@ def asked(
                 remedy="look whether it runs and reaches PD; a closing goes on when it is started again",
             )
         entry, node = latest, _node(node_id, latest)
-        if node.state is NodeState.ONLINE:  # it began just now, and took the wish for a word of its own last run
+        if node.state is NodeState.ONLINE:  # it began just now, and took the wish for a record of its last run
             entry = _write(etcd, node_id, wish, first)
         if node.state is not said:
             yield f"{node_id} at {node.host}: {node.state}"

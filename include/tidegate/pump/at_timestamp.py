@@ -1,12 +1,11 @@
 """TiDB's tables as they were at a timestamp of PD's.
 
-In:  a timestamp (64 bits, commit_ts layout).
-Out: the setting of a session whose SELECTs see what was committed at or below it, and nothing else:
-     rows, and the definitions of tables, too. Whether an error says that TiDB has forgotten the
-     moment.
+In:  a timestamp (64 bits, laid out as commit_ts).
+Out: the setting of a session whose SELECTs see only what was committed at or below it: rows, and
+     tables' definitions, too. Whether an error says that TiDB no longer has that moment.
 
-It needs no grant. Rows older than tidb_gc_life_time are visible to a SELECT only until garbage
-collection comes by.
+It needs no grant. A SELECT sees rows older than tidb_gc_life_time only until the next garbage
+collection.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ def seen_at(ts: int) -> str:
 
 
 def is_collected(error: BaseException) -> bool:
-    """Whether a statement failed since garbage collection has passed its timestamp: of PyMySQL's, or what it caused."""
+    """Whether a statement failed because garbage collection has passed its timestamp. error: PyMySQL's, or one that it
+    caused.
+    """
     cause = error.__cause__ or error
     code = cause.args[0] if cause.args else 0
     return isinstance(code, int) and meaning_of(code) is ErrorMeaning.COLLECTED

@@ -1,7 +1,7 @@
-"""The questions of a Pump to its cluster: a timestamp, and the result of a prewrite.
+"""A Pump's questions to its cluster: for a timestamp, and for the result of a prewrite.
 
 In:  TiDB's SQL connection; the address of its status port.
-Out: a TSO of PD, by way of TiDB; what MVCC says of a key; the safe point of garbage collection.
+Out: a TSO of PD, through TiDB; TiDB's MVCC record of a key; the safe point of garbage collection.
      SourceUnavailable.
 """
 
@@ -93,10 +93,11 @@ class History:
         return names[0].decode() if names else ""
 
     def tables(self, tso: int) -> bytes:
-        """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt.
+        """The tables as they were at a timestamp. Raises SourceUnavailable, SourceRefused,
+        StreamCorrupt.
 
-        A job's FinishedTS is right below its commit_ts: one in between is in here, and its binlog
-        comes once more.
+        A job's FinishedTS is right below its commit_ts. With a timestamp in between, the job is in
+        here, and its binlog still comes.
         """
         return self._folded(tso, 0)
 
@@ -111,14 +112,16 @@ class History:
         return int(number), int(last)
 
     def _folded(self, upto_ts: int, at_ts: int) -> bytes:
-        """The text of what jobs up to a timestamp made. at_ts: of the history as it was then; 0: as it is."""
+        """The tables that the jobs up to a timestamp left, as text. at_ts: by the history as it was
+        then; 0: as it is.
+        """
         stamps = [(finished_ts(text), job_id) for job_id, text in self._jobs(at_ts)]
         ids = [job_id for stamp, job_id in sorted(stamps) if stamp <= upto_ts]
         return fold(Job.from_text(text) for text in self._in_order(ids, at_ts)).text.encode()
 
     def _in_order(self, ids: Sequence[int], at_ts: int) -> Iterator[bytes]:
-        """Jobs end about in the order of their ids: what is ahead of its turn waits, and a history
-        of years is never in memory.
+        """The jobs' JSON in order of id. Jobs end about in that order, so only those ahead of their
+        turn wait in memory, never a history of years.
         """
         wanted, waiting, done = set(ids), dict[int, bytes](), 0
         for job_id, text in self._jobs(at_ts):
@@ -150,8 +153,8 @@ class History:
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
 
     def safe_point(self) -> int:
-        """Records of commits at or below it may be gone; 0 for a TiDB that never collected. Raises
-        SourceUnavailable, SourceRefused.
+        """The commit_ts at or below which records of commits may be gone; 0 for a TiDB that never
+        collected. Raises SourceUnavailable, SourceRefused.
         """
         text = self._collector("tikv_gc_safe_point")
         try:
@@ -173,7 +176,9 @@ class History:
         return values[0].decode() if values else ""
 
     def _read(self, query: str, *values: int | str, at_ts: int = 0) -> list[bytes]:
-        """A connection of its own: it is asked so around a DDL, and once in a wave of a snapshot."""
+        """The first column of a SELECT. It makes a connection of its own: it is asked around a DDL, and once in a
+        snapshot's wave.
+        """
         connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
         try:
             with connection.cursor() as cursor:

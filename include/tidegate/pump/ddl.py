@@ -4,10 +4,10 @@ In:  commits of DDL binlogs in a Pump's stream; a TiDB to ask.
 Out: payloads for the stream: a job's JSON once it is finished, and at the beginning the tables that
      are there.
 
-A job's binlog has only its text and its id. The table afterwards, with the ids in rows, stands in
-TiDB's history alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay
-years later needs no TiDB. While TiDB can't be asked everything after the DDL waits, and TiDB's
-writes are taken as ever.
+A job's binlog has only its text and its id. The table after it, with the column ids that rows use,
+stands in TiDB's history alone. Resolved_ts stays below a DDL until its job is in the stream, so a
+replay years later needs no TiDB. While TiDB can't be asked, everything after the DDL waits; TiDB's
+writes are still taken.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Jobs(Protocol):
 
 @dataclass(slots=True)
 class JobNotes:
-    """jobs: None: nothing is landed, nothing waits. _waiting: commit_ts -> job id."""
+    """jobs: None: no job is landed, and none is waited for. _waiting: commit_ts -> job id."""
 
     jobs: Jobs | None
     _waiting: dict[int, int] = field(default_factory=dict)
@@ -52,9 +52,10 @@ class JobNotes:
     _asked: Aside[list[tuple[int, int, bytes]]] = field(default_factory=lambda: Aside("ddl jobs"))
 
     def take(self, binlog: Binlog) -> None:
-        """A binlog of the stream. Each Commit waits for its job, wherever it is resolved: a Pump
-        that reads its own segments again may meet the Commit without its Prewrite, which had held
-        resolved_ts back. A Commit that is sent once more has its job in the stream twice.
+        """Take in a binlog of the stream. Each Commit of a DDL waits for its job, even below
+        resolved_ts: a Pump that reads its own segments again may meet the Commit without the
+        Prewrite that had held resolved_ts back. When a Commit is sent once more, its job is in the
+        stream twice.
         """
         if binlog.tp is BinlogType.JOB:
             self._waiting.pop(binlog.start_ts, None)
@@ -68,11 +69,13 @@ class JobNotes:
         return bool(self._waiting)
 
     def below(self, resolved_ts: int) -> int:
-        """How far it is resolved with the jobs that are landed."""
+        """The resolved_ts that the landed jobs allow, given the stream's."""
         return min(resolved_ts, min(self._waiting, default=_FOREVER) - 1)
 
     def finished(self) -> Iterator[bytes]:
-        """Payloads for jobs that are in the history by now. TiDB is asked aside, once a second: nobody waits for it."""
+        """Payloads for jobs that are in the history by now. TiDB is asked once a second, aside: nobody waits for its
+        answer.
+        """
         now = time.monotonic()
         try:
             jobs = self._asked.answer()

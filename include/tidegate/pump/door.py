@@ -1,13 +1,13 @@
 """The writes that a Pump lets in: those of one cluster, with possible timestamps of its PD.
 
-In:  the cluster, by the pipeline file, the captured log, PD, or another Pump; PD's timestamps; the
-     writers.
-Out: why a write is refused, before anything of it is stored or acknowledged; the cluster, to be
-     kept.
+In:  the cluster, as the pipeline file, the captured log, PD, or another Pump gives it; PD's
+     timestamps; the writers.
+Out: the reason to refuse a write, before anything of it is stored or acknowledged; the cluster, for
+     the Pump to keep.
 
-Nobody logs in at a Pump, and a clone of a cluster has the same table ids: its rows would go into
-the same tables. While nobody knows the cluster, the first write says it. A timestamp from the
-future would be believed, too: everything that is committed until then would count as late.
+Nobody logs in at a Pump. A clone of a cluster has the same table ids, so its rows would go into the
+same tables. While nobody knows the cluster, the first write names it. A timestamp from the future
+would be believed, too: everything that is committed until then would then count as late.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Door:
         return self._cluster
 
     def refuses_cluster(self, cluster: int) -> str:
-        """Why; "" of the cluster that is known, or while none is."""
+        """Why a cluster's writes are refused; "" for the known cluster, or while none is known."""
         known = self._cluster
         return f"this Pump is of cluster {known}, not of {cluster}" if known not in (None, cluster) else ""
 
     def enters(self, cluster: int) -> str:
-        """As refuses_cluster; the first cluster that enters is the Pump's from then on."""
+        """Like refuses_cluster, but the first cluster that enters becomes the Pump's."""
         with self._lock:
             if self._cluster is None:
                 known = self.known()
@@ -52,7 +52,7 @@ class Door:
         self._clock = (tso, time.monotonic())
 
     def refuses(self, binlog: Binlog) -> str:
-        """Why; "" of what a TiDB may send."""
+        """Why a binlog is refused; "" for what a TiDB may send."""
         if binlog.tp in NOTES or binlog.is_fake:
             return "only a Pump writes such a binlog"
         if len(binlog.prewrite_key) > PUMP_KEY_BYTES_MAX:
@@ -67,7 +67,9 @@ class Door:
 
     @property
     def _latest_ts(self) -> int:
-        """PD may be ahead of this machine, and this machine's clock is there when PD can't be asked."""
+        """The largest timestamp that may be PD's. PD may be ahead of this machine; this machine's clock counts when PD
+        can't be asked.
+        """
         tso, since = self._clock
         pd_ms = physical_ms(tso) + (time.monotonic() - since) * 1000 if tso else 0.0
         return compose(int(max(pd_ms, time.time() * 1000)) + TIMESTAMP_AHEAD_SECONDS_MAX * 1000)

@@ -1,7 +1,7 @@
-"""Keys of PD's etcd, by the HTTP/JSON gateway that PD has at its client URLs.
+"""Keys of PD's etcd, through the HTTP/JSON gateway at PD's client URLs.
 
 In:  PD's URLs; a key.
-Out: its value with the revision of its last change, or a change of it if it is still at that
+Out: its value and the revision of its last change; a change of the value, if it is still at that
      revision.
 """
 

@@ -1,8 +1,8 @@
 """The part of `tidegate check` for a Pump's TiDB before it begins.
 
 In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection.
-Out: Lines: timestamps, the DDL history, the answers for orphans, PD's record, tables that will be
-     held.
+Out: Lines about timestamps, the DDL history, the answers for orphans, PD's record, and tables that
+     will be held.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidegate.pump.etcd import etcd_of
 from tidegate.pump.node import SERVING, Node, NodeState, key_of
 from tidegate.tidb.tables.live_tables import LiveTables
 
-_NO_KEY = b"t"  # of no row: TiDB answers that it has nothing
+_NO_KEY = b"t"  # no row has this key: TiDB answers that it has nothing
 
 
 def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator[Line]:
@@ -65,8 +65,8 @@ def tidb_grants(account: str) -> list[str]:
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:
-    """PD's record of a Pump. A record of another address is looked at twice, with a pause: one that
-    serves writes it anew.
+    """PD's record of a Pump. A record with another address is read twice, with a pause between: a
+    living Pump writes it anew.
     """
     etcd, key = etcd_of(entry), key_of(entry.node or source)
     try:

@@ -1,12 +1,12 @@
-"""A person gives up a Pump's value log: what it acknowledged may be nowhere else, and bronze says so.
+"""A person gives up a Pump's value log. Acknowledged writes may be nowhere else, and bronze records that.
 
 In:  bronze of a Pump, the value log on this machine, the id of the log that is lost.
 Out: a segment of bronze without bytes, flagged GAP and HAS_DDL, that names every table. Apply holds
      all tables of the cluster there, and a snapshot reads each anew.
 
-TiDB sends nothing twice that it had an answer for, so the loss is between bronze's newest segment
-and the next one. The segments of this machine's own log land first: the gap gets the next number.
-It keeps resolved_ts, since a prewrite from before it may be committed right above.
+TiDB sends an acknowledged write only once, so the loss is between bronze's newest segment and the
+next one. The segments of this machine's own log land first, and the gap gets the next number. It
+keeps resolved_ts: a prewrite from before the gap may be committed right above.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _newest(segments: Sequence[Segment]) -> Segment | None:
 
 
 def _behind(newest: Segment) -> Segment:
-    """One byte long in the stream, to count as a place; with no bytes of it."""
+    """The gap: in the stream one byte long, so that it is a place; its payload is empty."""
     begins_ts = newest.resolved_ts + 1
     return replace(
         newest,

@@ -4,13 +4,13 @@ In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came 
      cluster.
 Out: the commit_ts of its effect, ROLLED_BACK, or None while unknown.
 
-A job leaves its queue for the history in a transaction after the one that its binlog is of, and
-stays there. Once the history has it, one of its prewrites of that schema state was therefore
-committed: above all timestamps named when it came, and below the job's FinishedTS. TiDB tries again
-what failed, and nothing else: of several prewrites it is the last one. All of them have come by
-then, so each Pump's bronze has to name FinishedTS before that is known.
+A job's binlog belongs to one transaction, and a later transaction moves the job from its queue to
+the history, where it stays. Once the history has the job, one of its prewrites of that schema
+state was committed: above all timestamps named when it came, and below the job's FinishedTS. TiDB
+tries only a failed prewrite again, so of several it is the last one. All of them have come once
+each Pump's bronze names FinishedTS; before that the last one isn't known.
 
-A job that the history doesn't have waits, however long: it may be in the queue yet.
+A job that isn't in the history waits, however long: it may still be in the queue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A Pump's record in PD, as TiDB's pump client, SHOW PUMP STATUS and binlogctl read it.
+"""A Pump's record in PD, which TiDB's pump client, SHOW PUMP STATUS and binlogctl read.
 
-In:  a Pump's word on itself; the JSON of a record.
+In:  a Pump's facts; the JSON of a record.
 Out: the JSON, with the names and the order of TiDB Binlog's own; a Node.
 """
 
@@ -42,7 +42,9 @@ class Node:
 
     @property
     def text(self) -> bytes:
-        """IsAlive is false in what TiDB's own Pumps write, and nobody reads it: the state says it."""
+        """The record as JSON. IsAlive is false, as TiDB's own Pumps write it: the state counts, and nobody reads
+        IsAlive.
+        """
         fields = {
             "nodeId": self.node_id,
             "host": self.host,

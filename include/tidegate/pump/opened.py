@@ -1,7 +1,7 @@
 """A Pump of a pipeline, ready to run.
 
 In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection, the lake.
-Out: a CaptureRun over it, which keeps its record in PD where the pipeline file names PD.
+Out: a CaptureRun over it. Where the pipeline file names PD, it keeps its record there.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class PumpRun(CaptureRun):
 
 
 def may_join(pipeline: Pipeline, source: str, lake: LakeFiles) -> bool:
-    """Whether TiDB may write to a Pump: silver may be beyond the writes to a Pump still unknown to
-    apply, where its siblings are followed. Raises LakeUnavailable.
+    """Whether TiDB may write to a Pump. Where apply follows other Pumps of the cluster and doesn't
+    know this one yet, silver may already be beyond its writes. Raises LakeUnavailable.
     """
     selection = followed.load(lake).selection
     if selection is None or source in selection.sources:
@@ -82,7 +82,9 @@ def _place(pipeline: Pipeline, source: str, lake: LakeFiles) -> PumpAddress | No
 
 
 def known_cluster(pipeline: Pipeline, source: str, lake: LakeFiles) -> int | None:
-    """The cluster of a Pump's TiDB, by PD or by another Pump of it. It serves without, too: TiDB waits for it."""
+    """The cluster of a Pump's TiDB, as PD or another Pump of it gives it. The Pump serves without it, too: TiDB waits
+    for the Pump.
+    """
     try:
         for name in pipeline.pumps(source):
             entry = pipeline.sources[name]

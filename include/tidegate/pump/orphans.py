@@ -1,25 +1,24 @@
-"""Prewrites whose answer doesn't come: what TiDB's MVCC says became of them.
+"""Prewrites without an answer: what became of them by TiDB's MVCC records.
 
 In:  a Pump's pairing; a TiDB to ask.
-Out: answers that are certain. The others wait, and hold resolved_ts back.
+Out: certain answers. The other prewrites wait, and hold resolved_ts back.
 
-A commit or a rollback that TiDB has a record of is an answer at once. That it has nothing may mean
-two more things: the transaction is slow and will write yet, or garbage collection took its record
-away. Therefore:
+TiDB's record of a commit or a rollback is an answer at once. No record may also mean that the
+transaction is slow and will still write, or that garbage collection took the record away.
+Therefore:
 
-- a prewrite's age counts from when it came, by the timestamps that its Pump was told: a session may
+- a prewrite's age counts from its arrival, by the timestamps that its Pump was told: a session may
   have begun hours before it commits;
-- "nothing" counts when TiDB says it twice, orphan_seconds apart: what runs yet has a lock or a
-  record by then;
+- "nothing" counts when TiDB says it twice, orphan_seconds apart: a running transaction has a lock
+  or a record by then;
 - it counts only while garbage collection's safe point, asked for after the answer, is below every
   possible commit_ts of the transaction: above all timestamps named when its prewrite came, and
   above all named at the first look.
 
-Past that nobody can tell. When TiDB has nothing at the second look, either, a person is asked, or
-the pipeline file says what becomes of such transactions; of a DDL TiDB's own history does
-(parked.py).
+Beyond that nobody can tell. When TiDB has nothing at the second look, either, a person or the
+pipeline file decides; for a DDL TiDB's own history does (parked.py).
 
-TiDB is asked aside (aside.py): its commits don't wait for what it answers here.
+TiDB is asked aside (aside.py), so its commits don't wait for its answer.
 """
 
 from __future__ import annotations
@@ -42,15 +41,16 @@ log = logging.getLogger(__name__)
 
 
 class Words(Protocol):
-    """Decisions about transactions that MVCC can't tell of, by a person, the pipeline file, or for
-    a DDL TiDB's history: start_ts -> their commit_ts or ROLLED_BACK. An unasked one is asked.
+    """Decisions about transactions that MVCC has nothing of, by a person, the pipeline file, or for
+    a DDL TiDB's history: start_ts -> commit_ts or ROLLED_BACK. One that nobody was asked about yet
+    is put before a person.
     """
 
     def decided(self, lost: Sequence[UnansweredPrewrite[int]]) -> dict[int, int]: ...
 
 
 class Fates(Protocol):
-    """TiDB's knowledge of a transaction: its commit_ts, ROLLED_BACK, NOTHING, or None while it is under way."""
+    """TiDB's answer about a transaction: its commit_ts, ROLLED_BACK, NOTHING, or None while it runs."""
 
     def fate(self, key: bytes, start_ts: int) -> int | None: ...
 
@@ -61,7 +61,9 @@ class Fates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """fate: of a prewrite. at_ts: what the Pump had been told as it was asked. safe_point: after the answer."""
+    """fate: of a prewrite. at_ts: the newest timestamp that the Pump knew at the question. safe_point: as of after the
+    answer.
+    """
 
     prewrite: UnansweredPrewrite[int]
     fate: int | None
@@ -143,7 +145,7 @@ class PumpOrphans:
             self._asked.ask(partial(self._look_up, wanted, latest_ts))
 
     def _look_up(self, wanted: Sequence[UnansweredPrewrite[int]], at_ts: int) -> list[_Look]:
-        """Those that can be told. Raises SourceUnavailable, SourceRefused."""
+        """TiDB's answers, as far as they came. Raises SourceUnavailable, SourceRefused."""
         assert self.fates is not None, "else none is asked for"
         looks: list[tuple[UnansweredPrewrite[int], int | None]] = []
         for prewrite in wanted:
@@ -152,7 +154,7 @@ class PumpOrphans:
             except SourceUnavailable:
                 if not looks:
                     raise
-                break  # what is told by now counts; the rest is asked for again
+                break  # the answers so far count; the rest is asked for again
         nothing = any(fate == NOTHING for _, fate in looks)
         safe_point = self.fates.safe_point() if nothing else 0
         return [_Look(lookup, fate, at_ts, safe_point) for lookup, fate in looks]

@@ -1,16 +1,16 @@
-"""Transactions of which TiDB can't tell any more whether they were committed: put before a person, and decided.
+"""Transactions that TiDB no longer has a record of: put before a person, and decided.
 
 In:  a Pump's prewrites whose records garbage collection took away; control/prewrites; the pipeline
      file's `xa.orphans`.
-Out: rows `parked` of control/prewrites; the answers of those that a person, or the pipeline file,
-     decided. A DDL is nobody's to decide: TiDB's history says what became of it (lost_ddl.py), and
-     until then its row is `open`.
+Out: rows `parked` of control/prewrites; the answers that a person, or the pipeline file, decided.
+     Nobody decides a DDL: TiDB's history says what became of it (lost_ddl.py), and until then its
+     row is `open`.
 
-All Pumps of a cluster write and read them under the first one's name: a prewrite may have come to
-two, and both must give it one answer. That answer becomes a Commit or Rollback in their streams;
-nobody else takes it from here, so a row's `answer_ts` stays 0. `answer_pos` is the commit_ts of its
-rows if they are to be applied: right above all timestamps named when its prewrite came. Every later
-change of its rows waited for its locks, and is above that.
+All Pumps of a cluster write and read these rows under the first one's name: a prewrite may have
+come to two Pumps, and both must give it the same answer. The answer becomes a Commit or Rollback in
+their streams. Nobody else takes it from here, so a row's `answer_ts` stays 0. `answer_pos` is the
+commit_ts of the transaction's rows if they are to be applied: right above all timestamps named when
+its prewrite came. Every later change of these rows waited for its locks, so it is above that.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Parked:
     def _known(self, lost: Sequence[pairing.UnansweredPrewrite[int]]) -> dict[int, Prewrite]:
         """The record of each by start_ts, once all are written down.
 
-        A new record is appended only if no other Pump has appended since the last look: two answers
-        to one prewrite would stop their TiDB's apply for good.
+        A new record is appended only if no other Pump has appended one since the last look: two
+        answers to one prewrite would stop the cluster's apply for good.
         """
         tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
         by_history: dict[int, Prewrite] = {}  # of DDL, what history says
-        while True:  # each turn ends it, or another Pump has written something down
+        while True:  # a turn ends the loop, unless another Pump has written meanwhile
             number = application_version(self.lake, PREWRITES, counter) or 0
             known = {parked.start_ts: parked for parked in unsettled(self.lake).get(self.owner, ()) if of_pump(parked)}
             fresh = [self._parked(orphan) for orphan in lost if not orphan.place and orphan.start_ts not in known]

@@ -1,13 +1,13 @@
 """The stream that a drainer pulls from a Pump: its committed transactions in order of commit_ts, as
-TiDB Binlog's Pump has them.
+TiDB Binlog's Pump sends them.
 
 In:  bronze of one Pump; the commit_ts after which a drainer goes on.
-Out: payloads of Commits with their rows, each once and in order; between them timestamps that bound
-     all later ones from below. Without an end.
+Out: payloads of Commits with their rows, each once and in order; between them timestamps, which all
+     later Commits are above. It never ends.
 
-Bronze is read, not the value log: a drainer never waits on the thread that acknowledges TiDB's
-writes, and comes behind by the time that capture takes to land. A Pump of TiDB Binlog puts a
-Prewrite's rows into its Commit, too (pump/storage: PullCommitBinlog); Rollbacks are left out.
+It reads bronze, not the value log. Therefore the thread that acknowledges TiDB's writes never waits for a
+drainer, and a drainer is behind by the time that capture takes to land. A Pump of TiDB Binlog also
+puts a Prewrite's rows into its Commit (pump/storage: PullCommitBinlog). Rollbacks are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidegate.tidb.records.payload import binlog_of, committed_payload, fake_pay
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """commit_ts: a drainer that has this payload goes on after it."""
+    """commit_ts: where a drainer with this payload goes on."""
 
     start_ts: int
     commit_ts: int
@@ -38,7 +38,7 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class Pulls:
-    """Those of one Pump. Each call reads for itself, on the thread of whoever calls."""
+    """The pulls of one Pump. Each call reads for itself, on the caller's thread."""
 
     lake: LakeFiles
     source: str
@@ -50,7 +50,7 @@ class Pulls:
         last_seq, sent_ts = 0, after_ts
         while not stopped():
             index.refresh(max(sent_ts - 1, 0))
-            index.check_reaches(sent_ts, [self.source])  # what is read and waits for its answer is here
+            index.check_reaches(sent_ts, [self.source])  # a prewrite without an answer is read already
             for ref in self._fresh(index, last_seq, after_ts):
                 for pulled in self._of(ref, pairing, sent_ts):
                     sent_ts = pulled.commit_ts

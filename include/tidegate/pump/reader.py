@@ -1,24 +1,23 @@
-"""A Pump as capture's source: what TiDB writes is cut into segments, and acknowledged when capture has synced them.
+"""A Pump as capture's source: TiDB's writes are cut into segments, and acknowledged once capture has synced these.
 
 In:  a PumpServer's writes; timestamps; what became of orphans.
 Out: a PumpSource, whose readers keep the promises of capture/source.py.
 
-How it keeps them. Nobody can be asked again for what a Pump was told, so nothing is acknowledged
-before it is in the value log: every write asks for a reply (reply_due), capture cuts and syncs,
-then `acknowledge` answers. A kill in between leaves TiDB without an answer: it sends again, and the
-value log has it twice or once. Whatever runs together is one segment and one sync. TiDB commits
-nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for beside the stream
+How it keeps them. Nobody sends an acknowledged write again, so nothing is acknowledged before it is
+in the value log: every write asks for a reply (reply_due), capture cuts and syncs, then
+`acknowledge` answers. After a kill in between, TiDB has no answer and sends the write again; the
+value log then has it once or twice. Writes that arrive together are one segment and one sync. TiDB
+commits nothing while no Pump answers, so a Pump's own questions to TiDB are asked beside the stream
 (aside.py).
 
-resolved_ts is what pairing says of this Pump's own stream (tidb/records/pairing.py). A prewrite without an
-answer at the beginning of a run is found again in the segments that may hold it: those with a
-timestamp at or above resolved_ts.
+Pairing gives the resolved_ts of this Pump's own stream (tidb/records/pairing.py). As a run begins, prewrites without an
+answer are found again in the segments that may hold them: those with a timestamp at or above resolved_ts.
 
-A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have
-gone on far enough. The answer is written into the stream as the Commit or Rollback that got lost:
-from there on it is history, and a replay years later finds it. No answer: it waits, and holds
-resolved_ts back. A DDL does so, too, until its job's record in TiDB's history is in the stream, and
-a Pump that begins, until the list of present tables is (ddl.py).
+TiDB is asked for a prewrite without an answer (orphans.py), once the timestamps have gone on far
+enough. Its answer is written into the stream as the lost Commit or Rollback, so a replay years
+later finds it. Without one the prewrite waits, and holds resolved_ts back. A DDL holds it back,
+too, until its job's record in TiDB's history is in the stream, and a Pump that begins, until the
+list of present tables is (ddl.py).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _NOT_ONLINE: Final = "this Pump isn't online: it takes no prewrites"
 
 
 class Timestamps(Protocol):
-    """PD's, however they are asked for."""
+    """PD's timestamps, from wherever they come."""
 
     def tso(self) -> int: ...
     def close(self) -> None: ...
@@ -70,16 +69,17 @@ class PumpSettings:
     orphan_seconds: float
     clock: Callable[[], Timestamps]
     fates: Fates | None
-    # Segments that name a timestamp at or above one, oldest first, with their payloads.
+    # Gives the segments that name a timestamp at or above the given one, oldest first, with their
+    # payloads.
     stored: Callable[[Captured, int], Iterator[Segment]]
-    jobs: Jobs | None = None  # TiDB's DDL history; None: of DDL no more than its text is known
-    words: Words | None = None  # on what TiDB can't tell of; None: nobody decides
-    # The cluster's id, as PD or another Pump says it; asked while nothing is captured of one. None: nobody knows it.
+    jobs: Jobs | None = None  # TiDB's DDL history; None: only the text of a DDL is known
+    words: Words | None = None  # decisions about what TiDB has no record of; None: nobody decides
+    # The cluster's id, from PD or another Pump; asked while nothing is captured. None: nobody knows it.
     cluster: Callable[[], int | None] = lambda: None
 
 
 class PumpSource:
-    """server: it serves as long as a run; connections of the run take from it."""
+    """server: it serves for as long as the run; the run's connections take from it."""
 
     nothing = NOTHING
     promises = True
@@ -93,7 +93,9 @@ class PumpSource:
         self.registration = registration  # None: TiDB is given the address
 
     def has_begun(self) -> bool:
-        """Its log begins with the tables that were there: a new lake takes it from seq 1 on, or not at all."""
+        """Whether its log has begun. The log begins with the list of tables, so a new lake takes it from seq 1 on, or
+        not at all.
+        """
         return True
 
     def connect(self) -> PumpReader:
@@ -133,7 +135,7 @@ class PumpReader:
     # --- where to go on ----------------------------------------------------------------------------
 
     def first_checkpoint(self, captured: Captured) -> StreamCheckpoint:  # noqa: ARG002  nothing is captured
-        """TiDB isn't asked: it may be waiting for this very Pump to begin."""
+        """TiDB isn't asked: it may wait for this Pump to begin."""
         return StreamCheckpoint.before_all(StreamPlace(self._settings.node))
 
     def resume(self, checkpoint: StreamCheckpoint, captured: Captured, *, patient: bool) -> StreamCheckpoint:  # noqa: ARG002
@@ -270,7 +272,9 @@ class PumpReader:
         self.waiting_bytes += len(payload) + LENGTH_BYTES
 
     def _pair(self, binlog: Binlog) -> None:
-        """A contradiction is stored as well, for apply to stop at: refusing it would stop TiDB's commits."""
+        """Pair a binlog. A contradiction is stored, too, and apply stops at it: refusing it would
+        stop TiDB's commits.
+        """
         self._notes.take(binlog)
         try:
             self._pairing.take(binlog, self._settings.node, waits_for(binlog))
@@ -282,9 +286,9 @@ class PumpReader:
             pass
 
     def _fake(self) -> None:
-        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes
-        on. A late one is true all the same: anything not prepared when PD gave it out is committed
-        above it.
+        """Write a timestamp of PD's into the stream when it is due: on a quiet cluster nothing else
+        shows that time goes on. A late one is still true: whatever wasn't prepared when PD gave it
+        out is committed above it.
         """
         now = time.monotonic()
         if now < self._fake_at:
@@ -310,7 +314,9 @@ class PumpReader:
         self._take(payload, binlog_of(payload))
 
     def _timestamp(self, *, lists: bool) -> tuple[int, bytes | None]:
-        """lists: with the tables that are there at it. A DDL that is committed meanwhile is above it."""
+        """A timestamp; with lists, also the tables that are there at it. A DDL that is committed
+        meanwhile is above it.
+        """
         tso = self._timestamps.tso()
         return tso, self._notes.begin(tso) if lists else None
 

@@ -1,12 +1,13 @@
-"""A Pump's place in PD: TiDB finds it there, and there a person asks it to pause or to close.
+"""A Pump's record in PD: TiDB finds the Pump by it, and a person asks the Pump through it to pause
+or to close.
 
-In:  the Pump's word on itself; its record in PD, in which somebody else may have written a state.
+In:  the Pump's facts; its record in PD, where somebody else may have written a state.
 Out: the record, anew at every heartbeat; what was asked of the Pump.
 
-A thread of its own writes, so that TiDB's commits never wait for PD. While PD can't be asked it
-says so, and tries again later; the Pump serves meanwhile. Every write is a swap against the last
-seen revision: a state written in between by binlogctl or `tidegate pump --ask` is seen, not
-overwritten.
+A thread of its own writes the record, so TiDB's commits never wait for PD. While PD doesn't answer,
+the thread says so and tries again later, and the Pump goes on serving. Every write is a swap
+against the last seen revision, so a state that binlogctl or `tidegate pump --ask` has written
+meanwhile is seen, not overwritten.
 
     online    it serves, and apply knows it (may_join)
     pausing   it serves no more, and isn't ended; on request likewise
@@ -54,7 +55,7 @@ class PumpAddress:
 
 
 class Registration:
-    """The registration of one run. stop: set when a person asked the Pump to pause, or to close and it may."""
+    """The registration of one run. stop: set when a person asked the Pump to pause, or to close once it may."""
 
     def __init__(self, place: PumpAddress, stop: threading.Event) -> None:
         self._place = place
@@ -68,7 +69,7 @@ class Registration:
         self._revision: int | None = None  # None: whether the record is ours isn't known
         self._unsure: set[NodeState] = set(
             ASKED
-        )  # of writes without an answer, an earlier run's too: they may be there
+        )  # of writes without an answer, an earlier run's too: they may have arrived
         self._stranger: tuple[int, float] | None = None  # revision, and since when it stands
         self._clock = (0, time.monotonic())
         self._resolved_ts = 0
@@ -140,7 +141,7 @@ class Registration:
                 self._rested.set()
 
     def _say(self, what: str) -> None:
-        """Once, until it is something else."""
+        """Log it once, until something else is to be said."""
         if what and what != self._said:
             log.warning("Pump %s in PD: %s", self._place.node_id, what)
         self._said = what or self._said
@@ -177,7 +178,7 @@ class Registration:
         return NodeState.PAUSING if self._revision is not None else None
 
     def _claim(self) -> str:
-        """Why the record isn't this Pump's yet; "" when it is. Raises SourceRefused for one that is offline."""
+        """Why the record isn't this Pump's yet; "" when it is. Raises SourceRefused when it is offline."""
         place = self._place
         entry = place.etcd.get(key_of(place.node_id))
         node = Node.parse(entry.value) if entry.value is not None else None

@@ -2,15 +2,15 @@
 
 In:  addresses to listen at; WriteBinlog requests, each on a thread of its own that waits for its
      answer; PullBinlogs requests, each on a thread for as long as it lasts.
-Out: writes in order of arrival, for one taker; each is answered by whoever took it. Streams of what
-     is committed.
+Out: writes in order of arrival, for one taker, which answers each. Streams of committed
+     transactions.
 
-The door decides about writers (door.py). An empty payload is TiDB's question whether a Pump that
-failed is back: it is answered, and nothing is stored. A payload other than a binlog is refused, so
-nobody finds it later. While too much waits, a request waits before it joins: TiDB tries again by
-itself, on another Pump when there is one. While waiting requests hold too much, a new one gets an
-error. TiDB tries it again for 15 seconds and more; gRPC's RESOURCE_EXHAUSTED it wouldn't: the
-transaction would fail at once.
+The door decides about writers (door.py). With an empty payload TiDB asks whether a failed Pump is
+back: it is answered, and nothing is stored. A payload other than a binlog is refused and not
+stored. While too much waits, a new request waits before it joins: TiDB tries again by itself, on
+another Pump when there is one. While waiting requests hold too many bytes, a new one gets an error,
+and TiDB tries it again for 15 seconds and more. It mustn't be gRPC's RESOURCE_EXHAUSTED, after
+which TiDB fails the transaction at once.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PumpServerSettings:
 
 
 class PumpServer:
-    """Serves until close(); what waits then is answered with an error."""
+    """Serves until close(), which answers waiting requests with an error."""
 
     def __init__(self, settings: PumpServerSettings, drained: Drained | None = None) -> None:
         """drained: what drainers get; None: nothing is to be pulled."""
@@ -106,7 +106,7 @@ class PumpServer:
             futures.ThreadPoolExecutor(PUMP_THREADS, thread_name_prefix="pump"),
             options=[
                 ("grpc.max_receive_message_length", settings.payload_bytes_max),
-                ("grpc.so_reuseport", 0),  # a second Pump at this address is an error, not half of the requests
+                ("grpc.so_reuseport", 0),  # a second Pump at this address must fail, not get half of the requests
             ],
         )
         handlers = {
@@ -166,7 +166,7 @@ class PumpServer:
         return writes
 
     def refuse_prewrites(self, why: str) -> None:
-        """Take answers alone from now on: TiDB gives its prewrites to another Pump."""
+        """From now on take answers only: TiDB gives its prewrites to another Pump."""
         with self._changed:
             self._refused = why
 
@@ -176,7 +176,7 @@ class PumpServer:
         return not self._waiting
 
     def close(self, why: str) -> None:
-        """Serve no more; whoever waits hears why."""
+        """Stop serving; waiting requests are answered with the reason."""
         with self._changed:
             self._closed = why
             waiting, self._waiting = list(self._waiting), deque()
@@ -221,11 +221,13 @@ class PumpServer:
         left = min(context.time_remaining() or PUMP_WAIT_SECONDS_MAX, PUMP_WAIT_SECONDS_MAX)
         if why := self._join(write, left):
             return write_answer(why)
-        # It may be stored although nobody is told: TiDB then sends it once more, and pairing knows it.
+        # It may still be stored, though TiDB isn't told: TiDB then sends it once more, and pairing recognises it.
         return write_answer(write.error if write.wait(left) else "not stored in time")
 
     def _pull(self, request: bytes, context: Any) -> Iterator[bytes]:
-        """A drainer comes again after what it has, whatever ends its stream."""
+        """Stream commits to a drainer. However the stream ends, the drainer comes again and names
+        its place.
+        """
         try:
             cluster, after_ts = pull_request(request)
         except TidegateError as error:
@@ -265,7 +267,8 @@ class PumpServer:
 
 
 def _locked(address: str) -> IO[bytes]:
-    """The lock of a unix socket, beside it: whoever binds a path takes it away from one that listens there already.
+    """Take the lock of a unix socket, a file beside it: a second server that binds the path would take it away from the
+    first.
 
     Raises HostRefused where another one has it, or it can't be had.
     """

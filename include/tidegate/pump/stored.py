@@ -1,11 +1,11 @@
 """A Pump's stored segments, in bronze and in the value log.
 
 In:  the captured segments, and a timestamp.
-Out: the segments that name one at or above it, with their payloads, in order; bronze is read a row
-     group at a time.
+Out: the segments that name a timestamp at or above it, with their payloads, in order; bronze is
+     read a row group at a time.
 
-Every prewrite without an answer lies in one of them, when the timestamp is resolved_ts: it came
-when something at or above resolved_ts had been named, or it names that itself.
+For resolved_ts, every prewrite without an answer lies in one of them: something at or above
+resolved_ts was named before it came, or by itself.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  a lake; its published cuts.
 Out: the oldest readable version of a table; the oldest cut whose tables can all be read.
 
-VACUUM deletes files that old commits removed, and a log's old commits go. So only a table's oldest
+VACUUM deletes files that old commits removed, and a log's old commits go. Therefore only a table's oldest
 versions are unreadable, and bisection finds the first readable one. It costs one listing per table,
 and a few reads of its log.
 """

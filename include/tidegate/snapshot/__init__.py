@@ -6,7 +6,7 @@ Out: bronze/chunks, events in control/snapshots, marks in `tidegate.watermark` a
 
 **The rule: a chunk counts as a transaction rewriting its rows at its low watermark.** Its rows are
 upserts with commit_ts L, the low watermark's in the log. A change of a key above L is later in that
-order and wins; one at or below L loses. So it needs no lock, no tombstones, and no set of changed
+order and wins; one at or below L loses. Therefore it needs no lock, no tombstones, and no set of changed
 keys.
 
 Why it is exact. A chunk is read by statements with views between the low watermark L and the high

@@ -8,8 +8,8 @@ A chunk may lack a row that a foreign key deleted, unlogged, after the low mark.
 row, so the rows that went with it can't be found: those below it in a tree, or in a third table. A
 view at exactly one place of the log (view_reading.py) has each row as it was there, and apply
 follows all of them from this place on (spark_jobs/cascades/unsure.py). A transaction may change
-such a table through its parents, without a row event of it, and perhaps without a lock on it. So on
-MySQL its parents are locked, too. On MariaDB a view lies between two commits.
+such a table through its parents, without a row event of it, and perhaps without a lock on it. Therefore, on
+MySQL, its parents are locked, too. On MariaDB a view lies between two commits.
 
 A large table in the middle of a chain is read in chunks, since one view would need one statement
 for all of its rows. If rows above it are deleted meanwhile, apply holds the tables below it.

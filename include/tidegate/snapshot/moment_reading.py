@@ -3,10 +3,10 @@
 In:  a wave's timestamp, tables with their ranges of _tidb_rowid, the landed part of them.
 Out: chunks, landed as they come; per table its ranges, once it is whole; or the trouble.
 
-A TiDB shows any connection the rows as of a timestamp, until garbage collection passes it. So
-several connections may read a table's chunks, also after a killed reader: the chunks are of one
+A TiDB shows any connection the rows as of a timestamp, until garbage collection passes it. Several
+connections may read a table's chunks, also after a killed reader: the chunks are of one
 moment, and a table without a key needs no more. Each connection reads a range from its beginning,
-the chunks of a statement are landed together, and each chunk has its bounds. So the landed chunks
+the chunks of a statement are landed together, and each chunk has its bounds. The landed chunks
 show what is left.
 
 A table whose rows have no number (its primary key is made of prefixes) comes by one statement, and

@@ -5,7 +5,7 @@ Out: a wave: chunks of the source's rows, a chunk of deletes for silver's rows u
      source; its token.
 
 A delete at the low watermark L is as exact as a row there (snapshot/__init__.py). The source didn't
-have the key at some moment between both marks. So either the log changes the key above L, and wins,
+have the key at some moment between both marks. Either the log changes the key above L, and wins,
 or the source doesn't have it at the end, either.
 
 Nothing is asked for in control/snapshots, and no end mark is written: nothing is swept, and when

@@ -307,7 +307,7 @@ class SnapshotWork:
 @dataclass(slots=True)
 class Looks:
     """When a reader looks again for tables that have come to wait. A look reads all tables, and snapshots change them
-    all the time. So with many tables looks are rare, for a small share of the reader's time.
+    all the time. With many tables looks are rare, for a small share of the reader's time.
 
     at: of the last one, by time.monotonic().
     """

@@ -106,8 +106,8 @@ class Standing:
 
     @property
     def lacks_past(self) -> bool:
-        """Whether it needs more than its rows: versions or deleted rows that only bronze has. By a snapshot a person
-        gives them up.
+        """Whether it needs more than its rows: versions or deleted rows that only bronze has. A person gives
+        them up by asking for a snapshot.
         """
         return self.lacks_rows and self.fault in _LACKS_PAST
 

@@ -132,9 +132,7 @@ def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> St
 
 # --- it goes on -------------------------------------------------------------------------------------
 def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> Step:
-    """A person's approval stays. A table that went on with its source no longer does: its position is below the
-    source's.
-    """
+    """A person's approval stays. The table no longer goes on with its source, whose position is above its own."""
     if _holds(before):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -144,9 +142,7 @@ def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> St
 
 
 def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> Step:
-    """A person's approval stays. Only an active or a released table can go on from a lower
-    position.
-    """
+    """A person's approval stays. Only an active or a released table can go on from a lower position."""
     if not is_in(before, State.ACTIVE, State.RELEASED):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -290,9 +286,7 @@ def _shard_begins(before: Standing | None, _: e.ShardBegins, facts: Facts) -> St
 
 
 def _whole(before: Standing | None, event: e.Whole, facts: Facts) -> Step:
-    """The last mark may lie in a window without changes of the table, and a killed window may have written more to
-    silver.
-    """
+    """The last mark may lie in a window without the table's changes. A killed window may have written more."""
     if not is_in(before, State.SNAPSHOT):
         return Step(before)
     return Step(_ahead(facts, event.at_ts) or Standing(State.ACTIVE, applied_ts=event.at_ts))

@@ -1,7 +1,7 @@
-"""The Delta tables of a lake: name, columns, keys, meaning. The only contract between jobs.
+"""The Delta tables of a lake: name, columns, keys, meaning. Jobs share nothing else.
 
 In:  nothing; this is data.
-Out: Arrow schemas that capture and jobs write, and people read with whatever reads Delta.
+Out: Arrow schemas of what capture and jobs write. People read it with any reader of Delta.
 
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
 Bronze stays plain (no deletion vectors, no clustering), so that every reader can read it; capture only appends to it,
@@ -54,7 +54,7 @@ class SegmentKind(StrEnum):
 
 
 class SegmentFlag(IntFlag):
-    """The facts of a segment that a planner must know without opening the payload."""
+    """Facts of a segment for planners, which don't open the payload."""
 
     HAS_DDL = 1  # at least one QUERY event that isn't BEGIN/COMMIT/SAVEPOINT
     HAS_PREWRITE = 2  # XA PREPARE or a TiDB prewrite
@@ -347,7 +347,8 @@ COMMIT_TS: Final = "_tg_commit_ts"  # long: commit_ts of the change that wrote t
 ROW_HASH: Final = "_tg_row_hash"  # string: tables without a key only
 OCCURRENCE: Final = "_tg_occurrence"  # long, from 1: which of the equal rows; tables without a key only
 DELETED: Final = "_tg_deleted"  # boolean: the source has deleted the row; tables under soft_delete only
-# Of tables under history: [from, to) in commit_ts, to NULL in the current version; whether a change made it at `from`.
+# Of tables under history: a version is valid in [from, to) of commit_ts; to is NULL in the current one. Whether a
+# change made it at `from`.
 VALID_FROM, VALID_TO, IS_CURRENT, FROM_KNOWN = "_tg_valid_from", "_tg_valid_to", "_tg_is_current", "_tg_from_known"
 SHARD_SOURCE, SHARD_DATABASE, SHARD_TABLE = "_tg_source", "_tg_database", "_tg_table"  # string: routed tables only
 SHARDS: Final = (SHARD_SOURCE, SHARD_DATABASE, SHARD_TABLE)

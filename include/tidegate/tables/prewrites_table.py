@@ -1,4 +1,4 @@
-"""The control table of prewrites: rows that lie in bronze before anybody knows whether they are committed.
+"""The control table of prewrites: rows in bronze whose transaction wasn't yet committed or rolled back.
 
 In:  nothing; this is data, a part of tables/.
 Out: its Arrow schema, and what its `state` says.

@@ -1,12 +1,11 @@
 """A column's texts as its canonical Arrow type.
 
 In:  an Arrow array of texts, as a data file has them, and the column of a table version.
-Out: an array of the canonical type; UnsupportedValue where a text is no such value. Exact: Arrow's
-     own casts take a text that means the value and nothing else, and what they can't do is done
-     here.
+Out: an array of the canonical type; UnsupportedValue where a text is no such value. It is exact:
+     Arrow's own casts take only a text that means the value, and this file does what they can't.
 
-Differences between the protocols: canal-json has the numbers of enum and set members and bytes as
-ISO 8859-1 text, csv has the members' names and bytes in base64 or hexadecimal digits.
+The protocols differ: canal-json has numbers of enum and set members, and bytes as ISO 8859-1 text;
+csv has the members' names, and bytes in base64 or hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ def _latin(texts: pa.Array, asked: Asked) -> pa.Array:
 
 
 def _packed(texts: pa.Array) -> pa.Array:
-    """The same in buffers of its own, from 0 on."""
+    """The same array in buffers of its own, with offset 0."""
     return pa.concat_arrays([texts, pa.array([], pa.string())]) if texts.offset else texts
 
 
@@ -184,7 +183,7 @@ def _vector(texts: pa.Array, asked: Asked) -> pa.Array:
 
 
 def _dates(texts: pa.Array, asked: Asked) -> TextCells:
-    """Dates that no calendar has are NULL, or an error."""
+    """Dates; one that no calendar has is NULL or an error, as zero_dates says."""
     good = _real(texts)
     impossible = len(texts) - texts.null_count - int(pc.sum(good).as_py() or 0)
     if impossible and asked.zero_dates is ZeroDates.ERROR:

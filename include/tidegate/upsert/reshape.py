@@ -4,7 +4,7 @@ In:  a state of the table, and what becomes of its columns.
 Out: Reshaping: the files that are to be written anew, and each one's `add` action; nothing is
      committed here.
 
-Each file becomes one file, with the same partition values and the rows in the same order. So bounds
+Each file becomes one file, with the same partition values and the rows in the same order. Bounds then
 stay narrow, and clustered files stay clustered. Dead rows are left out, so a new file has no
 deletion vector, and tight bounds. No reader gives a default to rows without a column (Delta's own
 defaults are for new rows), so the value must be written.

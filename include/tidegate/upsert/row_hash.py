@@ -12,7 +12,7 @@ numbers little-endian:
     f  float, its 32 bits in 64       d  double, 64 bits                m  decimals: scale as u8; unscaled, 128 bits
     b  text (UTF-8) and bytes: length as 64 bits, bytes                 v  vectors: as b, floats of 32 bits each
 
-So the order of columns doesn't matter, nor a wider integer, nor an added column that is NULL. NULL
+Therefore the order of columns doesn't matter, nor a wider integer, nor an added column that is NULL. NULL
 differs from '', and no value can run into the next one. The hash is cryptographic: a person who
 writes to the source chooses the values, and equal hashes would make two rows one.
 """

@@ -6,7 +6,7 @@ Out: groups of files; each becomes one file or a few, with the same live rows. P
 
 Every window leaves a small file and a few deletion vectors. Files are in tiers by the bytes of
 their live rows; each tier is eight times the one below. Eight files of one tier become one of the
-next. So a row is rewritten about once per tier, and a table has at most seven small files per tier.
+next. Therefore a row is rewritten about once per tier, and a table has at most seven small files per tier.
 All files below the first tier's bound count as one tier, however small they are, because to open a
 file costs more than its rows. A file with many dead rows is rewritten alone: probes read its dead
 rows for nothing. If these are few bytes, to read them costs less than the rewrite, and the file's

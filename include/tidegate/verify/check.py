@@ -5,11 +5,11 @@ Out: TableResults.
 
 Tables are read in groups. The source makes prints of each table's rows, chunk by chunk. Then verify waits for a cut
 beyond all of its reads, and joins silver's rows at that cut with the prints. A difference may come from a change in
-between. So the different keys, and no others, are read again on both sides until each is settled (settle.py explains
-why that is exact).
+between. Therefore the different keys, and no others, are read again on both sides until each is settled (settle.py
+explains why that is exact).
 
-A side with reads at cuts works the other way round: the cut is chosen, then the source is read as of that cut. So a
-difference is real. Only a long first read goes on at a newer cut, before the source forgets the older one.
+A side with reads at cuts works the other way round: the cut is chosen, then the source is read as of that cut. A
+difference is then real. Only a long first read goes on at a newer cut, before the source forgets the older one.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ class Check:
         return self.cut.states.get(logical, ("", ""))
 
     def _version(self, logical: str) -> int:
-        """The table's Delta version at the cut, with people's later changes of it; -1 where there
-        is none.
-        """
+        """The table's Delta version at the cut, with people's later changes of it; -1 where there is none."""
         table = self.cut.tables.get(logical)
         if table is None or table.version < 0:
             return -1
@@ -178,9 +176,7 @@ class Check:
     # --- a group of tables ----------------------------------------------------------------------------
 
     def _group(self, todo: list[TableUnderWay]) -> Iterator[TableResult]:
-        """Take tables of one kind of side from the end of the list; what has to be begun again goes
-        back there.
-        """
+        """Take tables of one kind of side from the list's end; what must be begun again goes back there."""
         group: list[TableUnderWay] = []
         rows = 0
         at_cuts = self._at_cuts(todo[-1])

@@ -3,7 +3,7 @@
 In:  a lake, a pipeline, its sources.
 Out: their tables, by what the schema history says is there.
 
-Each of them is named as not verified. So no verification ends well with one of them left out.
+Each of them is named as not verified. No verification then ends well with one of them left out.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ it asks for it.
 
 Airflow's session is a cookie. A browser sends it with each request, even if another site caused the
 request. Airflow's own API takes JSON: another site can't send that without the server's consent
-(CORS). But it can send a form. So a change needs proof that a page of this site sent it.
+(CORS). But it can send a form. Therefore a change needs proof that a page of this site sent it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ In:  a table's place.
 Out: a folder's name tg-<time><random>, for one private log at a time.
 
 Data files stay in the folder that Spark wrote them to. One folder per statement would be too many: in an object store
-VACUUM lists each of them. So a process uses its folder again, as long as no other process could take its log for a
-leftover. A statement begins within JOB_HANGS_SECONDS of the folder's time, and ends within as many.
+VACUUM lists each of them. Therefore a process uses its folder again, as long as no other process could take its log for
+a leftover. A statement begins within JOB_HANGS_SECONDS of the folder's time, and ends within as many.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ In:  a table of the lake, statements of Spark.
 Out: one commit of all that they did, on exactly the version that they saw; or nothing, and CommitConflict.
 
 On a local disk Delta's log stores in the JVM don't keep two processes from committing the same version, and nowhere do
-they arbitrate between Spark and tidegate. So Spark gets a copy of the log in a folder of the table (copy.py), and
-tidegate.delta commits the result. A rewrite also reads its rows from the copy: exactly these rows are replaced by the
-commit.
+they arbitrate between Spark and tidegate. Therefore Spark gets a copy of the log in a folder of the table (copy.py),
+and tidegate.delta commits the result. A rewrite also reads its rows from the copy: exactly these rows are replaced by
+the commit.
 
 After the commit the folder's `_delta_log` is deleted, and its data files stay: VACUUM removes them when they are dead.
 Without a commit a new folder is deleted as a whole. A killed process leaves a folder with a `_delta_log`, which VACUUM

@@ -232,7 +232,7 @@ def _touched(summary: Summary, answers: Answers) -> dict[int, tuple[int, int]]:
 def _late(app: Application, window: Window, owner: str, segments: _Segments) -> dict[int, int]:
     """start_ts -> commit_ts of Commits in no window, though at or below this one's low end.
 
-    A Pump promises no commit at or below its resolved timestamp. So such a commit must repeat an
+    A Pump promises no commit at or below its resolved timestamp. Therefore such a commit must repeat an
     earlier answer. If there was an earlier Rollback, or no answer at all, it is a contradiction. An
     answer lies after its commit_ts in bronze: its segment has timestamps at or above the low end,
     like all segments captured after the cut.

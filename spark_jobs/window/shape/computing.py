@@ -4,8 +4,8 @@ In:  the rules of a logical table, versions of its physical tables as silver has
      schema.
 Out: silver's columns. SchemaMismatch where silver can't be right so.
 
-A value is computed when its row is staged. Rows that stay keep their values. So a DDL may change values of the input
-columns only with a snapshot.
+A value is computed when its row is staged. Rows that stay keep their values. Therefore a DDL may change values of the
+input columns only with a snapshot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What bronze and control tables show of tables whose silver differs from control.
+"""The traces in bronze and control of tables whose silver differs from control.
 
 In:  logical tables.
 Out: FromBronze of each; none of a table with several physical tables, or with its source behind.

@@ -5,7 +5,7 @@ In:  a table, its record of control and the state of its log now.
 Out: a line in apply's log, and a row of control/actions, which the table's page shows. The table
      goes on: such rows may be meant (a column of its owner's). verify says whether they differ.
 
-A nightly job may change rows of all tables at once. So all notes are recorded in one commit, before
+A nightly job may change rows of all tables at once. Therefore all notes are recorded in one commit, before
 the cut that names newer versions. A killed window notes them again; they are recorded once.
 """
 

@@ -5,7 +5,7 @@ Out: why a table is none of them; such tables are held.
 
 Silver would have the rows of all of them under one key, and a snapshot of one would take the
 others' rows for its own. Rows of a routed table have their shard in the key, rows of an unrouted
-one don't. So one silver table can't have both.
+one don't. One silver table can't have both.
 """
 
 from __future__ import annotations

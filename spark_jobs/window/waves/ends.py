@@ -5,7 +5,7 @@ Out: those that count; the snapshots that fail by them.
 
 A mark alone proves nothing. The log may have marks of another lake: a copy of this lake reads the
 same source, or this lake was put back to an earlier day. A sweep would then delete rows that no
-wave of this lake brought. So a table is whole only if control/snapshots has nothing of it left to
+wave of this lake brought. Therefore a table is whole only if control/snapshots has nothing of it left to
 read, and this window and earlier ones have taken all of its waves.
 """
 

@@ -12,7 +12,7 @@ has its shard in the key.
 
 Two facts aren't in schema_history otherwise: a shard joins with older rows, or its snapshot is over
 before all rows were read. Each is recorded there as a version without other changes. The version's
-commit_ts is the source's position in silver, usually a published cut. So no statement below it is
+commit_ts is the source's position in silver, usually a published cut. No statement below it is
 still to be replayed.
 """
 
@@ -234,7 +234,7 @@ def unfit(app: Application, window: Window, physical: Physical, version: TableVe
 def splits_window(app: Application, window: Window, physical: Physical, low_ts: int, *, anew: bool) -> str:
     """Why rows from low_ts on can't be applied again in this window; "" when they can.
 
-    A phase that ends at silver's position, or below, counts as done. So no phase may begin between
+    A phase that ends at silver's position, or below, counts as done. Therefore no phase may begin between
     the window's lowest taken low mark and silver's position, nor right after it.
     """
     name = app.names.logical_name(*physical.pair)

@@ -93,7 +93,7 @@ def record_begun(app: Application, begun: Begun) -> None:
     """Record what start() noted of a wave's tables: one commit for all events, one for all
     versions, one for all states.
 
-    The events come first, then the versions, then the states. So after a kill, a table with a
+    The events come first, then the versions, then the states. After a kill, a table with a
     version is filled, and a table without one begins once more.
     """
     if begun.made:

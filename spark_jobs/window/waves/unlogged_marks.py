@@ -4,7 +4,7 @@ In:  events `marked` of control/snapshots: a mark, L and H (snapshot/marks/unlog
 Out: per source this window's waves and ends; events `placed`.
 
 A chunk may come late: its rows are right in each window that ends at H or above
-(snapshot/__init__.py). So apply gives such a mark a commit_ts of its own, above H and above
+(snapshot/__init__.py). Therefore apply gives such a mark a commit_ts of its own, above H and above
 silver's position for its tables, and records it before anything is applied. From then on the mark
 is like one in the log: a killed window finds it at the same place, and silver's own position shows
 whether silver has it. A DDL of the table between L and this place refuses the wave.

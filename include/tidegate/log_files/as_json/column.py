@@ -31,7 +31,7 @@ _QUOTE: Final = pa.scalar('"', TEXT)
 _EMPTY: Final = pa.scalar("", TEXT)
 _NEGATIVE_ZERO: Final = pa.scalar("-0.0", TEXT)
 _DATETIME_CHARACTERS: Final = 19
-# What Arrow's shortest form calls these; JSON has no such numbers.
+# Arrow's texts for these; JSON has no such numbers.
 _NOT_NUMBERS: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
@@ -65,7 +65,7 @@ def _floats(values: pa.Array) -> pa.Array:
         texts = pc.replace_with_mask(
             texts, mask, pa.array([_NOT_NUMBERS[text] for text in pc.filter(texts, mask).to_pylist()], TEXT)
         )
-    # Without a point it is a reader's integer, which has no such zero.
+    # Without a point a reader takes it for an integer, which has no negative zero.
     return pc.if_else(pc.equal(texts, "-0"), _NEGATIVE_ZERO, texts)
 
 

@@ -3,7 +3,7 @@
 In:  decoded changes of a table with a key, in log order.
 Out: the same changes as upserts, with tables.DELETED: true where the source deleted the row.
 
-So both writers work as usual: the last change per key wins, and an insert of a deleted key revives it. A delete must
+Both writers work as usual: the last change per key wins, and an insert of a deleted key revives it. A delete must
 have the whole row; decode holds a table whose deletes don't (CommitSpan.whole_deletes).
 """
 

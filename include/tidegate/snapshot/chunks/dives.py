@@ -5,7 +5,7 @@ Out: keys of rows, or their first columns; none where nothing lies between the e
 
 For an estimate the optimizer reads a few pages of the index (a dive), whatever the table's size. Its answer is exact
 for few pages, and about double for more. Some servers never answer more than half of the table; others choose a scan
-and answer all of it. So an estimate of the rows below a place can't find the place. Instead the piece that seems
+and answer all of it. Therefore an estimate of the rows below a place can't find the place. Instead the piece that seems
 largest is cut where both sides seem equal, then the next one. The smaller a piece is, the better its size is known.
 """
 

@@ -4,11 +4,11 @@ In:  TiDB's SQL port, the marks a reader would write.
 Out: the timestamp of a wave's reads; events of kind `marked` in control/snapshots.
 
 Why it is exact. A wave takes a timestamp L from PD that nobody else has, and each of its statements
-sees exactly the commits below L. So H = L: every transaction below L is visible to the reads, and
+sees exactly the commits below L. Therefore H = L: every transaction below L is visible to the reads, and
 the reads have nothing else. Apply knows those transactions once the cut has come to L: no Pump
 reports a commit at or below its resolved_ts any more, and a later commit is above L, so it wins.
 For a prewrite that waits for its answer at L only its commit_ts counts, whenever it was begun and
-whenever its answer comes. So apply takes no wave before its cut has come to L
+whenever its answer comes. Therefore apply takes no wave before its cut has come to L
 (spark_jobs/window/waves/unlogged_marks.py).
 
 Each wave has a timestamp of its own: garbage collection must not pass it while it is read. Tables

@@ -5,11 +5,11 @@ Out: events of kind `marked` in control/snapshots: a mark, and the two commit_ts
      reads.
 
 Why it is as exact as marks in the log. A chunk counts as a transaction at L. It needs one thing: every transaction at
-or below L is visible to its reads. So before the reads the server is asked how much of its log is visible
+or below L is visible to its reads. Therefore, before the reads, the server is asked how much of its log is visible
 (mysql/facts/visible.py). L is the resolved_ts of the newest captured segment that ends at or before that place: nothing
-at or below L comes any more, and all of it lies before the place. H must cover everything in the reads. So after them
-the server is asked for the end of its log, and H is a resolved_ts beyond that place. The mark is recorded when capture
-has come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
+at or below L comes any more, and all of it lies before the place. H must cover everything in the reads. Therefore,
+after them, the server is asked for the end of its log, and H is a resolved_ts beyond that place. The mark is recorded
+when capture has come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
 
 Apply has the last word on where such a wave ends in its order
 (spark_jobs/window/waves/unlogged_marks.py).

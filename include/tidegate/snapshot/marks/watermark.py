@@ -4,7 +4,7 @@ In:  a reader's marks; apply's findings in the log.
 Out: the text of a mark, the SQL to write it, the table version for decoding its rows.
 
 There is one row per pipeline and source. Each mark is an UPDATE of it with its own commit. All
-facts of a mark are in one column, whose value is new each time. So an image without unchanged
+facts of a mark are in one column, whose value is new each time. Therefore an image without unchanged
 columns (binlog_row_image=MINIMAL) still has all of it.
 """
 

@@ -45,7 +45,7 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What snapshots will do for a logical table that waits for its rows.
+    """The prospect of snapshots for a logical table that waits for its rows.
 
     physical: the sources of its rows. due_at: the time of its own request; None without one. why:
     the reason for that, or of the last failed snapshot. tries: snapshots of it within a day, in

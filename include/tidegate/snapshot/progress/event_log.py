@@ -4,7 +4,7 @@ In:  a lake; the caller's own appended events.
 Out: SnapshotEvents, each once, whichever files they have been packed into since; all of them anew
      when some were taken out of the table (worth_keeping.py).
 
-Each event has its own key. So for a file whose events are known only the keys are read, and no event object is made
+Each event has its own key. For a file whose events are known only the keys are read, and no event object is made
 again.
 """
 

@@ -7,7 +7,7 @@ Out: removable files, all of whose chunks are such; a commit without them.
 Apply answers each wave once per table. If apply took the wave, its chunks stay as long as bronze
 has the segments from its low mark on: a rebuild needs both. If there is no answer, they stay while
 the snapshot isn't over, since a held table may take them when it goes on. A repair has no request
-in control/snapshots, so only an answer ends it. So unanswered chunks also go by age. Nothing
+in control/snapshots, so only an answer ends it. Therefore unanswered chunks also go by age. Nothing
 younger than a few days goes: a reader lands chunks before any event names them.
 """
 

@@ -4,8 +4,8 @@ In:  the known events; a snapshot.
 Out: the time for its next event.
 
 Events count in the order of their times (events.py). Clocks may be put back, and the machines of a person, a reader and
-apply have different clocks. If a resume got an earlier time than its pause, it would never count. So an event's time
-lies after all times of its snapshot that its author knows.
+apply have different clocks. If a resume got an earlier time than its pause, it would never count. Therefore an event's
+time lies after all times of its snapshot that its author knows.
 """
 
 from __future__ import annotations

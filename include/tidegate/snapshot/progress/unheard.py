@@ -6,7 +6,7 @@ Out: physical tables waiting for a snapshot, though neither schema_history nor c
      knows them.
 
 Tables that existed at capture's first start are in the baseline. Later ones are in the log, which
-apply has followed up to the cut, or up to where the source was left behind. So an older table
+apply has followed up to the cut, or up to where the source was left behind. Therefore an older table
 without a version existed before, and isn't in the baseline because the pipeline file didn't keep it
 then. Nothing in the lake names it, so the server is asked: once per run, because a run reads the
 pipeline file once.

@@ -8,7 +8,7 @@ larger, its result is cut into several chunks. Small chunks cost little, and a s
 never have to fit into memory twice.
 
 A TiDB's table without a key is read in the order of _tidb_rowid. In a partitioned table two rows
-may have the same number, because EXCHANGE PARTITION brings rows with their numbers. So a first
+may have the same number, because EXCHANGE PARTITION brings rows with their numbers. Therefore a first
 query finds the number at which a statement ends. The statement then reads all rows up to it,
 however many have that number.
 """

@@ -7,7 +7,7 @@ Out: committed transactions in order of commit_ts, once each, and resolved_ts: n
 Why resolved_ts holds. A transaction takes its commit_ts from PD after its prewrite was
 acknowledged, and PD's timestamps only grow. Let a pump store a binlog that names the timestamp T. A
 binlog that it stores later is committed above T, or its prewrite was there before. A prewrite
-without an answer is committed above its own start_ts. So resolved_ts is the minimum of the pumps'
+without an answer is committed above its own start_ts. Therefore resolved_ts is the minimum of the pumps'
 latest timestamps and of the oldest unanswered start_ts. It never goes back: a late prewrite with an
 older start_ts commits above all timestamps that its pump has named before.
 

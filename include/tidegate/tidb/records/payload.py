@@ -20,7 +20,7 @@ from tidegate.tidb.codec.protobuf import bytes_field, corrupt, fields, number_fi
 
 class BinlogType(IntEnum):
     """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0. TiDB doesn't write JOB and TABLES: tidegate's Pump
-    lands them in its stream. So bronze alone tells the meaning of its rows, without TiDB.
+    lands them in its stream. Bronze alone then tells the meaning of its rows, without TiDB.
     """
 
     PREWRITE = 0

@@ -5,7 +5,7 @@ Out: DecodedSegments, in order of arrival, which isn't commit order: whoever tak
 
 Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table
 (batch.py). If it gives back the rows of a table in a piece, by_row.py reads them. If a segment's
-bytes aren't in TiDB's form, by_row.py reads all of it. So both give the same, and each fault is
+bytes aren't in TiDB's form, by_row.py reads all of it. Both then give the same, and each fault is
 reported in one place.
 """
 

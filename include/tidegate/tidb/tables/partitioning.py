@@ -4,7 +4,7 @@ In:  PartitionInfo; a job that drops, empties or exchanges a partition.
 Out: a Partitioning; the action of ALTER TABLE that the job did.
 
 TiDB chooses a row's partition as MySQL does, with one exception: by HASH, NULL is in another
-partition than in MySQL. So the place of a row is known only if the columns have no NULL.
+partition than in MySQL. Therefore the place of a row is known only if the columns have no NULL.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ In:  columns as layout.py describes them. Out: uint64[rows, 2] and int64[rows].
 A key of one integer column goes through two bijective 64-bit mixers: its hashes can't collide.
 Anything else goes through SipHash-1-3 with its 128-bit result (Aumasson and Bernstein, 2012; the
 long form as they describe it with their code), fed with 64-bit words: a value, or the length of a
-text and its bytes. So two keys of one table never give the same words.
+text and its bytes. Therefore two keys of one table never give the same words.
 """
 
 from __future__ import annotations

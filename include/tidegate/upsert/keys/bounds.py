@@ -4,7 +4,7 @@ In:  an open data file's facts of its groups (keys.columns).
 Out: whether a group of a file may hold a changed key, without opening the file.
 
 A data file never changes under its name, and a new deletion vector doesn't change its row groups.
-So the knowledge of a file is right for later windows. A window with few keys opens only the few
+The knowledge of a file is right for later windows. A window with few keys opens only the few
 files with groups for them: its cost grows with the keys, and not with the number of files. If
 memory is short, the least recently used files go first.
 """

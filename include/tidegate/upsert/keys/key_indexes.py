@@ -4,7 +4,7 @@ In:  files that probing looked through, and how many of their rows.
 Out: a file's FileIndex, where looking up keys costs less than looking through the file.
 
 An index is made in the background when windows have spent about its cost on looking through the
-file. So it never more than doubles a file's cost, and a file without changed keys gets none. One
+file. It never more than doubles a file's cost, and a file without changed keys gets none. One
 index is made at a time. If memory is short, an index that no window has used lately goes first. If
 all are in use, they stay, and the new file gets no index: otherwise a table that is too large for
 the memory would make the same indexes again and again.
