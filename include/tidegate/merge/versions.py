@@ -12,9 +12,9 @@ One version per window (Spans.last_of_each): a killed window that is repeated ov
 version of its own. One commit of silver holds the rows of a part of the log and the end of that part (applied_ts), so a
 window that was killed before its commit left nothing. After its commit, the changes up to applied_ts don't count any
 more (spans_of), and the repeated window adds the last of each key's later ones. That version begins where silver's
-current one ends. So the versions are those of consecutive parts of the log, one part per commit, whether one large
-window or two made them. A part that is read again from below applied_ts, for a wave's rows, changes nothing of that:
-its changes don't count, either.
+current one ends. Therefore the versions are those of consecutive parts of the log, one part per commit, whether one
+large window or two made them. A part that is read again from below applied_ts, for a wave's rows, changes nothing of
+that: its changes don't count, either.
 """
 
 from __future__ import annotations

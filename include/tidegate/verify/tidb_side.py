@@ -59,7 +59,7 @@ class TidbSide(SourceSide):
         pass
 
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
-        """By their names in silver."""
+        """The source's tables, by their names in silver."""
         at_source = super().tables(lambda database, table: keeps(*self._in_silver(database, table)))
         self._names |= {self._in_silver(*name): name for name in at_source}
         return [self._in_silver(*name) for name in at_source]
