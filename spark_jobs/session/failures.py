@@ -41,7 +41,7 @@ _PASSING_WORDS: Final = re.compile(
 # The last line of a worker's traceback, if bronze or staging couldn't be reached.
 _WORKERS_IO: Final = re.compile(
     r"(?m)^(?:[\w.]*\.)?(?:OSError|ConnectionError|Connection\w+Error|TimeoutError|BrokenPipeError|MemoryError"
-    r"|StoreError|StoreDeniedError|LakeUnavailable)\b"
+    r"|StoreError|StoreDeniedError|StoreNameError|LakeUnavailable)\b"
 )
 _CAUSES_MAX: Final = 20
 

@@ -18,7 +18,9 @@ class Capture(Section):
     """How the binlog is read and landed in bronze."""
 
     run_for_seconds: int = Field(
-        600, ge=5, description="One capture run reads for this long. Then the next run continues"
+        600,
+        ge=5,
+        description="One capture run reads for this long, four heartbeats at least. Then the next run continues",
     )
     idle_seconds: int = Field(
         60, ge=1, description="After this long without changes a run gives its slot back and waits deferred"

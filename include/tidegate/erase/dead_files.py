@@ -23,6 +23,13 @@ class DeadFiles(NamedTuple):
     young: int
 
 
+def unlisted(lake: LakeFiles) -> list[str]:
+    """The values that no listing of the lake shows, for people: what is left of them."""
+    if lake.is_local:
+        return []
+    return ["parts of uploads that a kill broke off: the bucket's lifecycle rule removes them"]
+
+
 def delete_dead(lake: LakeFiles, path: str) -> DeadFiles:
     """path: the table's, within the lake. Raises LakeUnavailable, LakeRefused."""
     log = lake.log(path)

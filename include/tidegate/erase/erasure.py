@@ -26,6 +26,7 @@ from tidegate.conditions.model import Condition, IsNull
 from tidegate.config import Pipeline
 from tidegate.delta.leases.lease import Lease
 from tidegate.erase.all_places import SubjectPlaces
+from tidegate.erase.dead_files import unlisted
 from tidegate.erase.kept_keys import KeptKeys, kept_count
 from tidegate.erase.reach import Reach, reach_of, table_of
 from tidegate.erase.referring import References, ReferringTables
@@ -139,7 +140,7 @@ class Erasure:
                 each.places.forget(leases)
             for each in reversed(done):  # a parent's keys go last: its children's keys can be learnt from them
                 each.kept.forget()
-            done[0].places.left.append(self._value_log())
+            done[0].places.left += [self._value_log(), *unlisted(self.lake)]
             if count := kept_count(self.lake):
                 what = f"a killed run isn't over in another table ({count}): run it again there, or with --follow-keys"
                 done[0].places.left.append(what)

@@ -13,3 +13,7 @@ class StoreError(OSError):
 
 class StoreDeniedError(StoreError, PermissionError):
     """... for want of rights: keys expire, and are renewed."""
+
+
+class StoreNameError(StoreError):
+    """An object beside those of the lake has a name that the store's client can't list, as `a//b`."""

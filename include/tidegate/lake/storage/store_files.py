@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 from obstore import exceptions
 
 from tidegate.delta.stores.object_store import bucket
-from tidegate.lake.storage.store_error import StoreDeniedError, StoreError
+from tidegate.lake.storage.store_error import StoreDeniedError, StoreError, StoreNameError
 from tidegate.limits import STORE_FILE_RETRY_SECONDS_MAX
 
 _FILE: Final = pafs.FileType.File
@@ -202,5 +202,8 @@ def _asked() -> Iterator[None]:
         yield
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise StoreDeniedError(str(error)) from error
+    except exceptions.InvalidPathError as error:
+        what = "somebody's object has a name with an empty part, which can't be listed; delete it in the bucket"
+        raise StoreNameError(f"{what}: {str(error).splitlines()[0]}") from error
     except exceptions.BaseError as error:
         raise StoreError(str(error)) from error

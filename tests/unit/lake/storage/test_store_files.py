@@ -15,7 +15,7 @@ from tidegate.errors import SilverDamaged, StreamCorrupt
 from tidegate.lake.bronze.file import reading
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.storage import store_files
-from tidegate.lake.storage.store_error import StoreError
+from tidegate.lake.storage.store_error import StoreError, StoreNameError
 from tidegate.tables import SEGMENTS
 from tidegate.upsert.files.open_file import opened
 
@@ -41,6 +41,18 @@ def test_a_large_file_goes_in_parts_and_is_read_by_ranges(s3: S3) -> None:
     with lake.open("t/big.parquet") as file:
         assert file.size() == size > 20 << 20
         assert pq.ParquetFile(file).read_row_group(1).equals(rows.slice(1_000_000, 1_000_000))
+
+
+def test_a_name_that_nobody_can_list_is_told_with_what_to_do(s3: S3) -> None:
+    """Somebody's object, as consoles and scripts make them."""
+    lake = LakeFiles(s3.folder(), s3.options)
+    lake.write("t/x", [b"1"])
+    urlopen(Request(f"{s3.endpoint}/{BUCKET}/{lake.local('t')}//y", data=b"2", method="PUT")).close()
+    for recursive in (False, True):
+        with pytest.raises(StoreNameError, match=r"delete it in the bucket: .*/t//"):
+            lake.listed("t", recursive=recursive)
+    with lake.open("t/x") as file:
+        assert file.read() == b"1"
 
 
 def test_folders_are_those_that_hold_something(s3: S3) -> None:
