@@ -16,10 +16,12 @@ from tidegate.schema.ddl.reader import read
 from tidegate.schema.ddl.tree import CreateTable
 from tidegate.schema.ddl.types import shown_type
 from tidegate.schema.follow.added_columns import _LITERALS, existing_row_value
-from tidegate.schema.model.columns import Column
+from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.type_table import GEOMETRY_NAMES, TYPES, Kind, Wire
 from tidegate.schema.model.types import canonical, parse_type
+from tidegate.snapshot.reading.result.plan import make_read_plan
+from tidegate.ticdc.cells import _CONVERT, _DATES
 from tidegate.upsert.keys.hash import Cells
 from tidegate.verify.cells import cell
 from tidegate.verify.column_types import due_type
@@ -56,6 +58,7 @@ WITHOUT_IMPLICIT = {Kind.GEOMETRY, Kind.VECTOR, Kind.UUID, Kind.INET}
 # Silver keeps no key of these.
 NO_KEYS = {Kind.VECTOR}
 MARIADB_ALONE = {"uuid", "inet4", "inet6"}
+NOT_OF_TIDB = {Kind.GEOMETRY, Kind.UUID, Kind.INET}
 # As the log has them they aren't told apart from others: BINARY, and the geometry of the same number.
 AMBIGUOUS = MARIADB_ALONE | {"geomcollection"}
 
@@ -88,6 +91,7 @@ def test_tables_by_kind_name_every_kind() -> None:
     assert set(_READERS) == set(Kind)
     assert set(_WRITERS) == set(Kind) - {Kind.FLOAT, Kind.DOUBLE}, "a kernel writes these two"
     assert set(_LITERALS) == set(Kind) - WITHOUT_LITERALS
+    assert _CONVERT.keys() | _DATES == set(Kind) - NOT_OF_TIDB
     assert set(Kind) - of_rows == {Kind.UNSIGNED_BIGINT, Kind.BOOLEAN, Kind.DECIMAL_TEXT}
 
 
@@ -129,6 +133,14 @@ def test_rows_from_before_it_was_added_have_a_value_or_wait(base: str) -> None:
             existing_row_value(_column(base, nullable=False))
     else:
         pa.scalar(existing_row_value(_column(base, nullable=False)), canonical(_column(base)).arrow)
+
+
+@pytest.mark.parametrize("base", TYPES)
+def test_a_snapshot_reads_it(base: str) -> None:
+    column = _column(base)
+    version = TableVersion("s", "d", "t", 1, 0, "", 0, "create", "", (column,), (), "utf8mb4")
+    plan = make_read_plan(version)
+    assert plan.schema.field("c").type == canonical(column).arrow
 
 
 @pytest.mark.parametrize("base", TYPES)

@@ -1,7 +1,7 @@
 """The SQL of MERGE for the history of rows: every version with the commit_ts of its beginning and end.
 
 In:  a view of a phase's staged changes, with READ_UPTO; silver's shape.
-Out: one MERGE statement. versions.py has the rules, and is the positional writer's.
+Out: one MERGE statement. merge/versions.py has the same rules for the positional writer.
 
 A change is one row of the source, or two: the end of the current version, and its own version.
 """
