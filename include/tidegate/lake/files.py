@@ -1,7 +1,8 @@
-"""Files of a lake by relative path, local or on an object store, through pyarrow's file systems.
+"""Files of a lake by relative path, on a disk or in an object store, through pyarrow's file
+systems.
 
-In:  the lake's path or URL and its storage options (the names delta-rs uses).
-Out: LakeFiles, small and picklable: it travels to Spark workers, and they open files for
+In:  the lake's path or URL, and its storage options (with delta-rs's names).
+Out: LakeFiles. It is small and can be pickled: it travels to Spark workers, which open the files
      themselves.
 """
 
@@ -49,7 +50,7 @@ class LakeFiles:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
         self._fs, self._logs, self._stores, self.carried = None, None, {}, None
-        self._format = newest_format()  # who sent it has looked
+        self._format = newest_format()  # the sender has checked the format
 
     @property
     def is_local(self) -> bool:
@@ -69,10 +70,10 @@ class LakeFiles:
         return spark_options(self.root, self.storage_options)
 
     def log(self, path: str) -> DeltaLog:
-        """The Delta log of a table, the same one every time: it is read once, and then only carried
-        forward.
+        """The Delta log of a table. Each call gives the same object: a log is read once, and then
+        updated.
 
-        Raises LakeRefused in a lake whose format is newer than this release.
+        Raises LakeRefused in a lake of a newer format.
         """
         if path != FORMAT.path:
             self.check_known()
@@ -81,29 +82,29 @@ class LakeFiles:
         return self._logs.of(self.uri(path))
 
     def carry(self) -> None:
-        """From now on `control.newest` reads only new files: for a lake with looks every few seconds."""
+        """From now on `control.newest` reads only new files. For a process that looks every few
+        seconds.
+        """
         self.carried = {}
 
     def check_known(self) -> None:
-        """Raise LakeRefused in a lake whose format is newer than this release. It is looked at once."""
+        """Raise LakeRefused in a lake of a newer format. The format is read once."""
         if self._format is None:
             self._format = check_format(self)
 
     def tell_format(self) -> None:
-        """Say once in the process's log if the lake's format is an older one. For a lake with
-        tables.
-        """
+        """Log once per process that the lake has an older format. Only for a lake with tables."""
         if self._format is not None:
             tell_older(self.root, self._format)
 
     def trim_logs(self) -> None:
-        """Forget facts of the least recently used tables, beyond the memory for all."""
+        """Bound the memory: the least recently used logs forget what they know."""
         if self._logs is not None:
             self._logs.trim()
 
     def store(self, path: str) -> LogStore:
-        """A folder whose objects are made at most once, durably; for small ones, fit for the
-        memory.
+        """A folder in which each object is made at most once, durably. For small objects, which fit
+        into memory.
         """
         place = self.uri(path)
         if place not in self._stores:
@@ -117,19 +118,21 @@ class LakeFiles:
         return self._fs
 
     def local(self, path: str) -> str:
-        """The path as the file system wants it (without the URL's scheme)."""
+        """The path for pyarrow's file system, without the URL's scheme."""
         if self.is_local:
             return self.uri(path)
-        return "/".join(p for p in (urlsplit(self.root).path.strip("/"), path) if p)  # the file system is one bucket
+        return "/".join(p for p in (urlsplit(self.root).path.strip("/"), path) if p)  # a file system has one bucket
 
     def open(self, path: str) -> pa.NativeFile:
-        """A random-access file for reading. Raises FileNotFoundError; LakeUnavailable where a disk doesn't give it."""
+        """A file for reading at any place. Raises FileNotFoundError; LakeUnavailable for other
+        errors of a disk.
+        """
         if self.is_local:
             try:
                 return pa.memory_map(self.uri(path))  # no copy: row groups are slices of the page cache
             except FileNotFoundError:
                 raise
-            except OSError as error:  # unmounted, moved, out of reach: of its place, never of this file's rows
+            except OSError as error:  # unmounted, moved, out of reach: the place is at fault, not the file's rows
                 why = os.strerror(error.errno) if error.errno else str(error)
                 raise LakeUnavailable(
                     f"can't be opened: {why}", where=self.uri(path), remedy="check the disk, its owner and rights"
@@ -137,7 +140,7 @@ class LakeFiles:
         return self.filesystem.open_input_file(self.local(path))
 
     def write(self, path: str, parts: Sequence[Any]) -> None:
-        """One file of these parts, each something with a buffer; it is there when this returns."""
+        """Write one file from these parts, each with a buffer. It is complete when this returns."""
         with self.filesystem.open_output_stream(self.local(path)) as sink:
             for part in parts:
                 sink.write(part)
@@ -146,22 +149,22 @@ class LakeFiles:
         """The entries of a folder, with `recursive` of those below it, too; [] without the folder."""
         selector = pafs.FileSelector(self.local(path), recursive=recursive, allow_not_found=True)
         for _ in range(_LISTED_TIMES_MAX - 1):
-            # Arrow looks twice, and raises if somebody makes the folder in between.
+            # Arrow looks twice. It raises if somebody makes the folder between both looks.
             with suppress(FileNotFoundError):
                 return list(self.filesystem.get_file_info(selector))
         return list(self.filesystem.get_file_info(selector))
 
     def delete_folder(self, path: str) -> None:
-        """Remove a folder with all in it; nothing happens when there is none."""
+        """Remove a folder with its content. A missing folder is no error."""
         info = self.filesystem.get_file_info(self.local(path))
         if info.type == pafs.FileType.Directory:
             self.filesystem.delete_dir(self.local(path))
 
     def written_ms(self, path: str) -> dict[str, int]:
-        """Every file in a folder and in those below it: path within it -> when it was written, Unix
+        """All files in a folder and below: path within the folder -> when it was written, Unix
         milliseconds.
 
-        Names with a dot or an underscore in front are left out, a Delta log for one.
+        Names that begin with a dot or an underscore are left out, so a Delta log is, too.
         """
         base, listed = self.local(path), self.listed(path, recursive=True)
         files = {info.path[len(base) :].strip("/"): info for info in listed if info.is_file and info.mtime is not None}
@@ -172,15 +175,15 @@ class LakeFiles:
         }
 
     def settle_file(self, path: str) -> None:
-        """A written file's bytes are on disk; its name not yet (settle_names). A store's objects are there for good
-        once they are written.
+        """Sync a written file's bytes to the disk. Its name is synced by settle_names. An object of
+        a store is durable once it is written.
         """
         if self.is_local:
             sync(self.uri(path))
 
     def settle_names(self, path: str, names: Iterable[str]) -> None:
-        """The names of files in a folder or below it, and all in that folder, are on disk: once for all before a
-        commit. Folders below it are already (make_folder).
+        """Sync the names of files in a folder or below it, and all names in the folder itself: once
+        for all files, before a commit. make_folder has synced the folders below it.
         """
         if not self.is_local:
             return
@@ -189,7 +192,7 @@ class LakeFiles:
             sync(folder)
 
     def settle_files(self, path: str, names: Iterable[str]) -> None:
-        """These files in a folder or below it are on disk with their names, and the folders between."""
+        """Sync these files in a folder or below it, with their names and the folders between."""
         if not self.is_local:
             return
         base, folders = PurePosixPath(self.uri(path)), set[PurePosixPath]()
@@ -200,7 +203,7 @@ class LakeFiles:
             sync(str(folder))
 
     def make_folder(self, path: str) -> None:
-        """With its parents, on disk when this returns."""
+        """Make a folder with its parents, and sync their names."""
         if self.is_local:
             if not os.path.isdir(self.uri(path)):  # noqa: PTH112 - one look for each file of a partition
                 make_folder(self.uri(path))
@@ -209,8 +212,8 @@ class LakeFiles:
 
 
 def refused_of(error: LakeUnavailable) -> LakeUnavailable | LakeRefused:
-    """A file's error; LakeRefused where the file's own place gives no right to it: it doesn't pass
-    by itself.
+    """A file's error as it is; LakeRefused if the file's own place forbids access: such an error
+    doesn't pass by itself.
     """
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno in REFUSED:
@@ -228,5 +231,5 @@ def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:
 
 
 def lake_files(path: str, home: Path, storage_options: Mapping[str, str]) -> LakeFiles:
-    """LakeFiles of a pipeline's lake.path; a relative path is taken from the project's root."""
+    """LakeFiles of a pipeline's lake.path. A relative path begins at the project's root."""
     return LakeFiles(root=lake_root(path, home), storage_options=dict(storage_options))

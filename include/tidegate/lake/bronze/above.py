@@ -1,11 +1,11 @@
-"""The live files of bronze above a low-water mark, carried forward by whoever looks again and again.
+"""The live files of bronze above a low-water mark, kept up to date from look to look.
 
 In:  bronze's Delta log.
-Out: BronzeFiles per source, in order of seq, of those with anything above the mark.
+Out: BronzeFiles per source, in order of seq: those with anything above the mark.
 
-A look reads the new commits. The whole log is read at the first look, when the mark falls, when a
-source joins, and when commits are no longer in the log. Memory: as many files as lie above the
-mark, without their text in the log.
+A look reads the new commits. It reads the whole log the first time, when the mark falls, when a
+source joins, and when commits have left the log. Memory: the files above the mark, without their
+text in the log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.limits import BRONZE_TAIL_COMMITS_MAX
 
 
 class FilesAbove:
-    """For one thread at a time."""
+    """Not thread-safe."""
 
     def __init__(self, lake: LakeFiles) -> None:
         self._log = bronze_log(lake, self._may_be_wanted)

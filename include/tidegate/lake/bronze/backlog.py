@@ -1,11 +1,11 @@
-"""Segments below the cut, for tables and sources catching up: found when needed, and not kept.
+"""Segments below the cut, for tables and sources that catch up. They are looked for anew each time.
 
-In:  bronze's Delta log, carried forward (above.py); per source the beginning and the wanted tables.
-Out: SegmentRefs of one window, bytes_max at most where it can be so small, and the commit_ts up to
-     which they are all.
+In:  bronze's Delta log (above.py); per source where to begin, and the wanted tables.
+Out: SegmentRefs of one window, and the commit_ts up to which they are complete. Together they have
+     bytes_max at most, if a window can be so small.
 
-The small columns of the segments between are read once per window at most, file by file in order of
-seq, and only refs with a wanted table stay: others' writes cost nothing but that look.
+The small columns of each file are read at most once per window, in order of seq. Only refs with a
+wanted table are kept: changes of other tables cost this one look.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 @dataclass(frozen=True, slots=True)
 class WantedSegments:
-    """The segments of one source in (after_ts, ...] with one of these tables (`database.table`);
-    None: all.
+    """The segments of one source above after_ts with one of these tables (`database.table`). names:
+    None for all tables.
     """
 
     after_ts: int
@@ -37,11 +37,11 @@ class WantedSegments:
 def backlog(
     lake: LakeFiles, wanted: Mapping[str, WantedSegments], upto_ts: int, bytes_max: int, above: FilesAbove | None = None
 ) -> tuple[int, list[SegmentRef]]:
-    """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source,
-    seq).
+    """(end_ts, the refs to read up to there, in order of (source, seq)). end_ts: the end of a
+    transaction, at or below upto_ts.
 
-    Refs of all sources together have at most bytes_max, as choose_cut says it. above: bronze's
-    files as they were known to whoever asks again and again.
+    The refs of all sources together have at most bytes_max, as in choose_cut. above: bronze's files
+    as a caller that asks repeatedly knows them.
     """
     low_ts = min((want.after_ts for want in wanted.values()), default=0)
     files = (above or FilesAbove(lake)).of(wanted.keys(), low_ts)
@@ -67,7 +67,7 @@ def backlog(
 
 
 def _runs(lake: LakeFiles, source: str, paths: Sequence[str], low_ts: int) -> Iterator[list[SegmentRef]]:
-    """Neighbours tied by a transaction, marked as given up by the source."""
+    """Runs of segments joined by an open transaction, with what the source gave up marked."""
     run: list[SegmentRef] = []
     for path in paths:
         for ref in refs_in(lake, path, source, low_ts):

@@ -3,10 +3,11 @@
 In:  files of sources, in order of seq.
 Out: a commit_ts: no window after it needs a removed segment.
 
-Where a transaction's rows and its commit lie together, it is the resolved_ts before the first
-segment. Where they come apart (SegmentRef.whole), a later commit may be of removed rows. It ends
-with a segment before which more was resolved than the removed ones had named (lookback.py). A
-removed segment named no more than the first remaining segment, since a named timestamp never falls.
+If each transaction's rows and commit lie together, this is the resolved_ts before the first
+segment. If they lie apart (SegmentRef.whole is false), a later commit may need removed rows. No
+commit needs them any more after the first segment before which more was resolved than the removed
+ones had named (lookback.py). The first remaining segment is the bound for those names, since a
+named timestamp never falls.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def begins(lake: LakeFiles, files: Iterable[BronzeFile]) -> dict[str, int]:
 def _begin(lake: LakeFiles, files: Sequence[BronzeFile]) -> int:
     try:
         kind, _ = _first_segment(lake, files[0])
-    except StreamCorrupt:  # whoever needs this file is told so; what it would say is no more than this
+    except StreamCorrupt:  # the reader that needs this file reports it; the true beginning isn't above this
         return max(files[0].begin_ts, _apart(files))
     return files[0].begin_ts if kind in WHOLE_KINDS else _apart(files)
 

@@ -1,9 +1,9 @@
-"""Where places of a server's log lie in commit time, by capture's landed segments.
+"""The commit_ts of a place in a server's log, from capture's landed segments.
 
-In:  bronze/segments; places: a file and an offset, on MySQL the engine's committed transactions,
-     too.
-Out: the commit_ts up to which a read at a place saw everything; the one over the whole log up to a
-     place.
+In:  bronze/segments; a place: a file and an offset. On MySQL also the transactions the engine had
+     committed.
+Out: the commit_ts up to which a read at this place saw everything; the commit_ts up to which the
+     log before a place reaches.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _PLACES: Final = ["seq", "server_id", "server_uuid", "file", "end_pos", "resolve
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """Everything up to this place of the log is visible to a read begun now.
+    """A read begun now sees everything up to this place of the log.
 
-    gtids: ... as far as it is in this set too (MySQL); None: it is known without. at_ts: for reads
+    gtids: on MySQL it sees only what is also in this set; None: no set is needed. at_ts: for a read
     of exactly the commits at or below a commit_ts (TiDB), this commit_ts; 0 otherwise.
     """
 
@@ -40,24 +40,24 @@ class Visible:
 
 @dataclass(slots=True)
 class CapturedPlaces:
-    """servers: per source the server whose places are asked for.
+    """servers: per source, the server the places belong to.
 
-    A look twice a second costs only the news: the new part of bronze's log, its files newest first.
+    A look reads only what is new: the new part of bronze's log, and new files, the newest first.
     """
 
     lake: LakeFiles
     servers: Mapping[str, Server]
-    _below: set[str] = field(default_factory=set)  # files of bronze without a position that was wanted
+    _below: set[str] = field(default_factory=set)  # files without a row at a wanted position or above
     _files: BronzeFiles = field(init=False)
 
     def __post_init__(self) -> None:
         self._files = BronzeFiles(self.lake.log(tables.SEGMENTS.path))
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
-        """The resolved_ts a cut must have reached to hold all up to a position; None: not captured
-        yet.
+        """The resolved_ts a cut must reach to hold all up to a position; None: not captured yet.
 
-        Positions of a server captured before a failover say nothing of its successor's.
+        A position is compared only with rows of the same server: another server's positions say
+        nothing about it.
         """
         wanted = Position.of(file, offset)
         covering_ts: int | None = None
@@ -75,10 +75,10 @@ class CapturedPlaces:
         return covering_ts
 
     def visible_ts(self, source: str, place: Visible) -> int:
-        """A commit_ts: every transaction at or below it was visible to a read begun at this place;
-        0: none known.
+        """A commit_ts: a read begun at this place saw every transaction at or below it. 0: none is
+        known.
 
-        The one of a segment ending at or before the place, so nothing of a later one counts.
+        It is the resolved_ts of a segment that ends at or before the place.
         """
         if place.at_ts:
             return place.at_ts

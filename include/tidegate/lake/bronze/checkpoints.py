@@ -4,9 +4,10 @@ In:  bronze's new state.
 Out: a checkpoint after CHECKPOINT_COMMITS commits, or more where bronze has many files; entries
      older than delta.logRetentionDuration leave the log; how many files bronze has.
 
-A checkpoint lists every file, so the more there are the more commits lie between two: writing them
-and reading the tail after them both stay small. One thread writes; of several captures, the first
-to find one due. A failed one is tried again later: until then readers read a longer tail.
+A checkpoint lists every file. The more files there are, the more commits lie between two
+checkpoints: writing them stays cheap, and so does reading the commits after the last one. One
+thread writes. If there are several captures, the first one to find a checkpoint due writes it.
+After a failure it is tried again later; until then readers read more commits.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class BronzeCheckpoints:
     def __init__(self, table: DeltaLog) -> None:
         self.live_files = 0
         self._table = table
-        self._due: int | None = None  # at this version
+        self._due: int | None = None  # the version at which the next checkpoint is due
         self._pool: ThreadPoolExecutor | None = None
         self._busy = False
         self._upkeep = LogUpkeep()
 
     def note(self, state: TableState) -> None:
-        """Bronze has come to this. A due checkpoint takes none of the caller's time."""
+        """Bronze has this new state. A due checkpoint is written in another thread."""
         version = state.version
         if self._busy or (self._due is not None and version < self._due):
             return

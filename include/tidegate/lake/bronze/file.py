@@ -1,11 +1,10 @@
 """One Parquet file of bronze/segments: written by pyarrow, and its entry in the log.
 
 In:  segments of one day.
-Out: a file with few segments in each row group, so a worker reads just its own; the statistics for
-     readers.
+Out: a file with few segments per row group, so a worker reads only its own; statistics for readers.
 
-pyarrow packs a payload 1.5 times as fast as delta-rs's own writer. Payload and context get no
-dictionary and no statistics: both cost CPU and help nobody.
+pyarrow compresses a payload 1.5 times as fast as delta-rs's own writer. Payload and context get no
+dictionary and no statistics: both would cost CPU and help nobody.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS
 
 _BULKY: Final = ("context", "payload")
-_PACKED: Final = (*_BULKY, "gtid_executed")  # a set of a topology that has seen much is kilobytes, in each row
+_PACKED: Final = (*_BULKY, "gtid_executed")  # the GTID set of an old topology has kilobytes, in each row
 FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name not in SEGMENTS.partition_by])
 _KINDS: Final = (
     lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
@@ -45,10 +44,10 @@ STATISTICS: Final = ("seq", "start_pos", "end_pos", "prev_commit_ts", "min_commi
 
 
 def store_file(lake: LakeFiles, path: str, segments: Sequence[Segment], compression: str) -> int:
-    """Write segments to a new file at a path within the lake; its bytes. Nobody else may take the
-    name.
+    """Write segments to a new file at a path within the lake. Returns its bytes. The name must be
+    unused.
 
-    In an object store in one request when it is small enough: a stream takes three.
+    A small file goes to an object store in one request: a stream takes three.
     """
     if lake.is_local or sum(len(segment.payload) for segment in segments) > PUT_BYTES_MAX:
         with created(lake, path) as file:
@@ -58,7 +57,7 @@ def store_file(lake: LakeFiles, path: str, segments: Sequence[Segment], compress
     write_file(sink, segments, compression)
     data = sink.getvalue().to_pybytes()
     folder, _, name = path.rpartition("/")
-    lake.store(folder).create(name, data)  # taken: by this very request, sent twice
+    lake.store(folder).create(name, data)  # if the name is taken, this request was sent twice: the file is ours
     return len(data)
 
 
@@ -70,7 +69,7 @@ def write_file(sink: Any, segments: Sequence[Segment], compression: str) -> None
 
 
 def opened(sink: Any, compression: str) -> pq.ParquetWriter:
-    """A writer of bronze's Parquet files; each table given to it is to be one row group."""
+    """A writer of bronze's Parquet files. Write each row group as one table."""
     return pq.ParquetWriter(
         sink,
         FILE_SCHEMA,
@@ -86,21 +85,22 @@ def opened(sink: Any, compression: str) -> pq.ParquetWriter:
 
 @contextmanager
 def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
-    """One of bronze's files, by its path in the Delta log. Changed bytes of it raise StreamCorrupt.
+    """One of bronze's files, by its path in the Delta log. Raises StreamCorrupt if its bytes have
+    changed.
 
-    Each page has a checksum: a column beside the payload would otherwise change in silence. (The
-    payload has its own.)
+    Each page has a checksum: without it, a changed column beside the payload would go unnoticed.
+    (The payload has a checksum of its own.)
     """
     try:
         with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
             # Read ahead where a read is a request: the columns of a row group lie side by side.
             file = pq.ParquetFile(handle, pre_buffer=not lake.is_local, page_checksum_verification=True)
-            footer = file.schema_arrow  # it has no checksum
+            footer = file.schema_arrow  # the footer has no checksum: its columns are compared instead
             if not all(_is_like(footer.field(wanted.name).type, wanted.type) for wanted in FILE_SCHEMA):
                 raise pa.ArrowInvalid("its footer names other columns or types than bronze's")
             yield file
     except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
-        # The store's own troubles pass: on a disk they have a number, elsewhere a class.
+        # An error of the store may pass, so it isn't damage. On a disk it has an errno, elsewhere a class of its own.
         if isinstance(error, StoreError | FileNotFoundError) or (isinstance(error, OSError) and error.errno):
             raise
         line = str(error).split("\n", 1)[0]
@@ -138,7 +138,7 @@ def created(lake: LakeFiles, path: str) -> Iterator[Any]:
         make_folder(folder)
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        # A file of Arrow: to one of Python's it copies all that it writes.
+        # A file of Arrow: into a file of Python, Arrow would copy all that it writes.
         with pa.OSFile(target, "wb") as file:
             yield file
         os.fsync(handle)
@@ -154,7 +154,7 @@ def statistics(segments: Sequence[Segment]) -> str:
 
 
 def statistics_of(rows: int, bounds: Mapping[str, tuple[int, int]]) -> str:
-    """The same from the smallest and largest value of each column of STATISTICS."""
+    """As `statistics`, from the smallest and largest value of each column of STATISTICS."""
     return json.dumps(
         {
             "numRecords": rows,
@@ -166,7 +166,7 @@ def statistics_of(rows: int, bounds: Mapping[str, tuple[int, int]]) -> str:
 
 
 def added(path: str, size: int, partition: Mapping[str, str], stats: str) -> dict[str, Any]:
-    """The body of an `add` action, but for dataChange. path: relative to the table. size: bytes."""
+    """The body of an `add` action, without dataChange. path: relative to the table. size: bytes."""
     return {
         "path": quote(path, safe="/="),
         "partitionValues": dict(partition),
@@ -177,16 +177,16 @@ def added(path: str, size: int, partition: Mapping[str, str], stats: str) -> dic
 
 
 def by_day(segments: Sequence[Segment]) -> list[tuple[date, list[Segment]]]:
-    """A batch may cross midnight (UTC), with a clock set back more than once: a file per run of one
-    day.
+    """A file for each run of segments with the same day (UTC).
 
-    Never a file per day, for a file's seqs are without holes.
+    Never one file per day: a clock set back may make a day come twice, and a file's seqs must have
+    no holes.
     """
     return [(day, list(run)) for day, run in groupby(segments, key=lambda segment: segment.captured_at.date())]
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Runs of segments of at most ROW_GROUP_BYTES, or a single larger one."""
+    """Runs of segments of at most ROW_GROUP_BYTES together; a larger segment is alone."""
     groups: list[list[Segment]] = []
     size = 0
     for segment in segments:

@@ -1,10 +1,10 @@
-"""The first commit in bronze above a cut: since then silver lacked something.
+"""The first commit in bronze above each cut: from then on silver lacked something.
 
 In:  a lake; cuts.
-Out: per cut the smallest commit_ts above it, of all sources. Nothing is written.
+Out: per cut, the smallest commit_ts above it, over all sources. Nothing is written.
 
-The statistics in bronze's log tell it of a file from one landing. The small columns are read of packed files, and of
-files with heartbeats beside transactions.
+The statistics in bronze's log answer for a file of one landing. A packed file, and a file with
+heartbeats beside transactions, is opened for its small columns.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class FirstCommits:
     def above(
         self, files: Mapping[str, Sequence[BronzeFile]], cuts: Sequence[int], sources: Collection[str] | None = None
     ) -> list[int | None]:
-        """Per cut the smallest commit_ts above it; None: bronze has none.
+        """Per cut, the smallest commit_ts above it; None if bronze has none.
 
-        files: by source, in order of seq. sources: these alone. Raises LakeUnavailable, OSError.
+        files: by source, in order of seq. sources: only these; None for all. Raises
+        LakeUnavailable, OSError.
         """
         asked, firsts = np.array(cuts, np.int64), np.full(len(cuts), _NONE)
         for source, own in files.items():
@@ -85,7 +86,7 @@ def _newest(files: Sequence[BronzeFile], cut: int) -> list[BronzeFile]:
 
 
 def _firsts(cuts: npt.NDArray[np.int64], ranges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """ranges: in order of seq. A range with a cut inside counts from the cut on."""
+    """ranges: in order of seq. If a cut lies inside a range, its first commit counts as at the cut."""
     lowest = np.minimum.accumulate(ranges[::-1, 0])[::-1]
     places = np.searchsorted(np.maximum.accumulate(ranges[:, 1]), cuts, side="right")
     known = places < len(ranges)

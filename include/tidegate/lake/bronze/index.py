@@ -1,17 +1,17 @@
-"""Bronze without its payloads: the places of its segments.
+"""The places of bronze's segments, without their payloads.
 
-In:  the Delta log of bronze/segments and the Parquet footers and small columns of new files.
-Out: SegmentRefs in order per source, kept in memory only above a low-water mark.
+In:  the Delta log of bronze/segments; the Parquet footers and small columns of new files.
+Out: SegmentRefs in order per source. Only those above a low-water mark stay in memory.
 
-A refresh reads just the new commits, so a loop of many looks per second pays for news and not for
-bronze's size. Files are judged by Delta's statistics first: a file whose resolved_ts and commit_ts
-all lie at or below the low-water mark is never opened, row groups of larger files likewise. Both,
-because a segment with its end inside a transaction resolves only the part before it: its rows wait
-for a later window.
+A refresh reads only new commits, so many looks per second cost no more in a large bronze. Delta's
+statistics judge a file first: if its resolved_ts and its commit_ts all lie at or below the mark,
+the file is never opened. Row groups of larger files are judged likewise. Both values count, because
+a segment that ends inside a transaction resolves only the part before it: its rows wait for a later
+window.
 
-Upkeep packs files and removes the oldest. A packed file takes the place of its originals; a window
-planned before reads the old ones, still on disk until VACUUM. A request for removed segments is an
-error, and so is any request when a segment is missing.
+Upkeep packs files and removes the oldest. A packed file replaces its originals. A window planned
+earlier still reads those: they stay on disk until VACUUM. It is an error to ask for removed
+segments, or to ask when a segment is missing.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _SMALL_COLUMNS = [
 ]  # fmt: skip
 
 
-# What says that a segment has nothing above a low-water mark any more.
+# A segment has nothing above a low-water mark once both of these are at or below it.
 _TOPS: Final = ("resolved_ts", "max_commit_ts")
-# Fields of a segment that its ref has; those to be read from its row; of these the small ones.
+# The fields of a segment that its ref has.
 _REF_FIELDS: Final = tuple(field.name for field in fields(Segment) if field.name in SegmentRef.__dataclass_fields__)
 _READ_COLUMNS: Final = [field.name for field in fields(Segment) if field.name not in _REF_FIELDS]
 _READ_SMALL: Final = [name for name in _READ_COLUMNS if name not in ("payload", "context")]
@@ -63,7 +63,7 @@ class BronzeIndex:
         self._version = -1
         self._refs: dict[str, dict[int, SegmentRef]] = {}
         self._low_ts = 0  # segments resolved at or below it may have been forgotten
-        # Of sources whose first segments were removed: where what is left begins. Of each source: its last seq.
+        # source -> where its remaining segments begin, if its first ones were removed; then source -> its last seq.
         self._begins: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._resolved: dict[str, int] = {}
@@ -81,8 +81,8 @@ class BronzeIndex:
         return self._version
 
     def refresh(self, low_ts: int) -> bool:
-        """Look for new segments with resolved_ts or commit_ts above low_ts. True when bronze has
-        moved.
+        """Look for new segments with resolved_ts or commit_ts above low_ts. True if bronze has a
+        new version.
 
         A low_ts below the last one (a table was released) reads the forgotten refs again.
         """
@@ -98,7 +98,9 @@ class BronzeIndex:
         return True
 
     def resolved(self, source: str) -> int:
-        """The newest resolved_ts of a source, wherever the low-water mark is; 0 while it has sent nothing."""
+        """The newest resolved_ts of a source, independent of the low-water mark; 0 if it has sent
+        nothing.
+        """
         return self._resolved.get(source, 0)
 
     def has(self, source: str) -> bool:
@@ -132,7 +134,7 @@ class BronzeIndex:
             )
 
     def _take(self, version: int) -> bool:
-        """Take in one commit; False when it can't be: it is no longer in the log, or segments were removed."""
+        """Take in one commit. False if it is no longer in the log, or if it removed segments."""
         actions = self._log.actions(version)
         if actions is None or any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
             return False
@@ -146,7 +148,9 @@ class BronzeIndex:
         return True
 
     def _load(self) -> None:
-        """Read the whole table's log: at the start, and when the known part can't be carried on."""
+        """Read the whole log of the table: at the start, and when the known part can't be
+        continued.
+        """
         state = self._log.state()
         self._log.forget()  # only its newest commits are looked at from now on
         self._refs = {}  # what was removed may have been rewritten elsewhere
@@ -166,11 +170,11 @@ class BronzeIndex:
             self._read(file.path, file.source)
 
     def forget(self, low_ts: int) -> None:
-        """Drop refs useless to windows above low_ts; the newest of each source stays as its
-        frontier.
+        """Drop the refs no window above low_ts needs. The newest ref of each source stays: it says
+        how far the source is.
 
-        The segments in a window's look back stay, and one more, as the proof against the need of
-        others.
+        The segments a window looks back to stay, and one more: it proves that no earlier one is
+        needed.
         """
         for by_seq in self._refs.values():
             last = max(by_seq, default=0)
@@ -192,7 +196,7 @@ class BronzeIndex:
 
 
 def _looked_back_at(by_seq: Mapping[int, SegmentRef], low_ts: int) -> int:
-    """The first seq of the refs for windows above low_ts, because of rows perhaps waiting there."""
+    """The first seq that windows above low_ts need, since rows may wait from there on."""
     refs = [by_seq[seq] for seq in sorted(by_seq)]
     if not refs or refs[-1].whole:
         return sys.maxsize
@@ -221,13 +225,13 @@ def _is_needed(group: pq.RowGroupMetaData, low_ts: int) -> bool:
 def segments_or_damage(
     lake: LakeFiles, refs: Iterable[SegmentRef]
 ) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
-    """Segments in the order asked for; a file is opened once and a row group read once for all its
-    neighbours in it.
+    """Segments in the order asked for. A file is opened once, and a row group is read once for all
+    its neighbouring segments.
 
-    A segment whose bytes differ from the captured ones comes as the error: it concerns its own
-    tables alone. Each segment of an unreadable row group counts as missing, too. Payload and
-    context are views of Arrow's memory, alive as long as they are: at most one row group is held
-    here.
+    If a segment's bytes have changed since capture, its error takes its place: only its own tables
+    are affected. Every segment of an unreadable row group comes as an error, too. Payload and
+    context are views of Arrow's memory; it stays alive as long as they do. One row group at most is
+    kept here.
     """
     for path, of_file in groupby(refs, key=attrgetter("path")):
         yield from _of_file(lake, path, list(of_file))
@@ -257,7 +261,7 @@ def _of_file(
 
 
 def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
-    """The same, of segments without any missing. Raises StreamCorrupt."""
+    """As segments_or_damage, but raises StreamCorrupt for the first damaged segment."""
     for ref, segment in segments_or_damage(lake, refs):
         if isinstance(segment, StreamCorrupt):
             raise segment
@@ -270,7 +274,7 @@ def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:
 
 
 def verified(segment: Segment) -> Segment | StreamCorrupt:
-    """The segment, or the error when its payload has changed since it was cut."""
+    """The segment, or an error if its payload has changed since it was cut."""
     try:
         segment.verify()
     except StreamCorrupt as error:

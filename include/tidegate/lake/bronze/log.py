@@ -3,8 +3,8 @@
 In:  a lake.
 Out: BronzeFiles in order of seq; commits taking files out, beside an appending capture.
 
-Such a commit is decided on the very version before it: each file it takes out is still there when
-it is made.
+Such a commit is decided on the version directly before it, so each file it takes out is still
+there when it is made.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ APPEND_ONLY: Final = "delta.appendOnly"
 
 @dataclass(frozen=True, slots=True)
 class BronzeFile:
-    """A live file of bronze/segments. path: as the log has it. min_*, max_*: over its segments.
+    """A live file of bronze/segments. path: as in the log. min_*, max_*: over its segments.
 
-    begin_ts: prev_commit_ts of its first segment: every later commit_ts missing in earlier files is
-    in this one or after it. modified_ms: Unix milliseconds. has_bytes: False when it holds
-    heartbeats at one place alone. first_max_ts: the smallest max_commit_ts of its segments; for a
-    Pump, where it never falls, its first one's. min_commit_ts: 0 if one of them has no transaction.
+    begin_ts: prev_commit_ts of its first segment. Every later commit_ts no earlier file has is in
+    this file or a later one. modified_ms: Unix milliseconds. has_bytes: False if all its segments
+    are heartbeats at one place. first_max_ts: the smallest max_commit_ts of its segments; of a Pump
+    it never falls, so it is the first segment's. min_commit_ts: 0 if a segment has no transaction.
     """
 
     path: str
@@ -63,7 +63,7 @@ class BronzeFile:
 
     @property
     def top_ts(self) -> int:
-        """The largest commit_ts in it: a transaction still open at its end counts."""
+        """The largest commit_ts in it, also of a transaction still open at its end."""
         return max(self.resolved_ts, self.max_commit_ts)
 
     @classmethod
@@ -92,7 +92,7 @@ class BronzeFile:
             raise _foreign(f"{add.get('path')} has no statistics of its segments in the log") from error
         if add.get("deletionVector"):
             raise _foreign(f"segments of {file.path} were deleted by a deletion vector")
-        # Numbers of segments have no gap, so the statistics alone show that none is missing or there twice.
+        # Seqs are dense, so the statistics alone show whether one is missing or there twice.
         if file.rows != file.max_seq - file.min_seq + 1:
             span = f"{file.min_seq} to {file.max_seq}"
             raise _foreign(f"{file.path} has {file.rows} segments instead of all from {span}")
@@ -107,8 +107,8 @@ def _foreign(what: str) -> LakeRefused:
 
 
 def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:
-    """A log of bronze/segments of one's own. keep: the files its states hold; None: all, 250 MB for
-    100,000.
+    """A new log of bronze/segments. keep: which files its states hold; None: all, 250 MB for
+    100,000 files.
     """
     lake.check_known()
     return DeltaLog(lake.uri(SEGMENTS.path), lake.storage_options, keep=keep)
@@ -174,8 +174,8 @@ class BronzeLog:
         """
 
         def decide(read: TableState) -> Change:
-            # Asked of the version that this commit follows: capture's appends leave these files as they are, and
-            # another upkeep that took one of them has packed or removed its segments already.
+            # Asked of the version that this commit follows. Capture's appends leave these files in place. If another
+            # upkeep took one of them, it has packed or removed its segments already.
             gone = [read.live[file.path, ""] for file in removes if (file.path, "") in read.live]
             if len(gone) < len(removes):
                 raise CommitConflict("another commit took files of it out", where=self._log.place)
@@ -196,9 +196,9 @@ class BronzeLog:
         self._state = set_properties(self._log, wanted)
 
     def vacuum(self, *, dry_run: bool) -> list[str]:
-        """Remove files out of the table, or never in it, for delta.deletedFileRetentionDuration.
+        """Remove the files that have not been in the table for delta.deletedFileRetentionDuration.
 
-        Their paths relative to the table; dry_run: only list them. Raises LakeUnavailable.
+        Returns their paths relative to the table; dry_run: only lists them. Raises LakeUnavailable.
         """
         try:
             written_ms = self.lake.written_ms(SEGMENTS.path)
@@ -218,8 +218,10 @@ class BronzeLog:
 
 
 def properties(run_for_seconds: int) -> dict[str, str]:
-    """The wanted table properties of bronze. run_for_seconds: how long an apply may go on with its plan."""
-    # Twice an apply's run: a job that was planned with a removed file can read it to its end.
+    """The wanted table properties of bronze. run_for_seconds: how long a run of apply may use its
+    plan.
+    """
+    # Twice an apply's run: a job whose plan has a removed file can still read it to its end.
     hours = -(-max(BRONZE_REMOVED_SECONDS_MIN, 2 * run_for_seconds) // 3600)
     kept = f"interval {hours} hours"
     return {
@@ -245,7 +247,7 @@ def _deleted(lake: LakeFiles, paths: Sequence[str]) -> list[str]:
 
 
 def checked(files: Sequence[BronzeFile], where: str) -> dict[str, list[BronzeFile]]:
-    """Per source in order of seq, dense. Raises LakeRefused."""
+    """Per source, in order of seq, without gaps or overlaps. Raises LakeRefused."""
     by_source: dict[str, list[BronzeFile]] = {}
     for file in sorted(files, key=lambda file: (file.source, file.min_seq)):
         by_source.setdefault(file.source, []).append(file)
@@ -253,7 +255,7 @@ def checked(files: Sequence[BronzeFile], where: str) -> dict[str, list[BronzeFil
         for file in own_files:
             if file.rows != file.max_seq - file.min_seq + 1:
                 raise _not_dense(where, source, f"{file.path} has {file.rows} segments", file.min_seq, file.max_seq)
-        # An overlap would apply rows twice, and a gap would lose some: both stop whoever reads bronze.
+        # An overlap would apply rows twice, and a gap would lose some. Both stop every reader of bronze.
         for before, after in pairwise(own_files):
             if after.min_seq != before.max_seq + 1:
                 raise _not_dense(where, source, f"{after.path} follows {before.path}", before.max_seq, after.min_seq)

@@ -1,14 +1,14 @@
 """Segments below a window with rows for the window's commits.
 
-In:  refs of one source whose segments aren't whole (SegmentRef.whole); a window's low end.
-Out: the refs of needed earlier segments.
+In:  refs of one source whose rows and commits come apart (SegmentRef.whole is false); a window's
+     low end.
+Out: the refs of the earlier segments the window needs.
 
-Such a source names in each segment the latest timestamp so far (max_commit_ts only grows) and how
-far it is resolved. Take the first segment that names something above the low end, and call R what
-was resolved right before it. Rows that aren't committed at the low end wait in a segment that names
-something at or above R: when such a row came, R or less was resolved, and the row was above that
-itself or after something that was. A window therefore needs no memory of its own of waiting rows:
-bronze has it.
+Each segment of such a source names the latest timestamp so far (max_commit_ts never falls) and how
+far the source is resolved. Take the first segment that names something above the low end. Let R be
+what was resolved directly before it. A row not yet committed at the low end is in a segment that
+names R or more: when the row came, at most R was resolved, and the row was above that, or came
+after a row that was, so a window needs no memory of waiting rows: bronze has it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tidegate.segments.window import SegmentRef, reaching_back
 
 
 def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: int) -> list[SegmentRef]:
-    """known: refs of the source, in order of seq, the first of the window among them; missing ones
-    are looked for in bronze.
+    """known: refs of the source in order of seq; the window's first one is among them. Earlier refs
+    that aren't known are looked for in bronze.
     """
     if not any(ref.max_commit_ts > low_ts for ref in known):
         return []
@@ -41,7 +41,7 @@ def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: 
 
 
 def naming(lake: LakeFiles, source: str, from_ts: int, upto_seq: int) -> list[SegmentRef]:
-    """Bronze's segments up to a seq whose latest timestamp so far is at or above a given one."""
+    """Bronze's segments up to a seq that name a timestamp at or above from_ts."""
     log = bronze_log(lake, lambda add: add["partitionValues"]["source"] == source)
     files = [file for file in files_of(log.state()) if file.source == source]
     return [

@@ -1,10 +1,12 @@
-"""control/prewrites: waiting and answered transactions per source, and the places of their rows in bronze.
+"""control/prewrites: per source, the prewrites that wait or were answered, and their segments in
+bronze.
 
 In:  a lake.
-Out: Prewrites (segments/prewrites.py) still open, or answered above a commit_ts; their segments.
+Out: Prewrites (segments/prewrites.py) that are open, or were answered above a commit_ts; their
+     segments.
 
-A prewrite with its answer in its own segment isn't in here: the reader of that segment finds it
-whole. All others are, of the pipeline's tables and of others, for a table may be kept later.
+A prewrite whose answer is in its own segment isn't here: the reader of that segment finds both. All
+others are here, also those of tables outside the pipeline, since a table may be included later.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from tidegate.segments.prewrites import Prewrite
 from tidegate.segments.window import SegmentRef
 from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 
-# Of one prewrite an answer comes after what was said while there was none.
+# Of one prewrite, a row with the answer comes after the rows from before the answer.
 _ORDER: Final = ["answer_ts", "recorded_at"]
-# Begins the id of a TiDB's transaction that a Pump answers in its stream (pump/parked.py); its start_ts follows.
+# The id of a TiDB transaction that a Pump answers in its stream (pump/parked.py) begins so; its start_ts follows.
 PUMPS_ID: Final = "tidb "
 _FOREVER: Final = (1 << 63) - 1
 _FATES: Final = {
@@ -42,14 +44,16 @@ _FATES: Final = {
 
 
 def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
-    """Per source those unsettled by the log's answers, and those answered above after_ts."""
+    """Per source, the prewrites no answer in the log has settled, and those answered above
+    after_ts.
+    """
     rows = _last(lake)
     return _by_source(rows.filter(pc.or_(_stays(rows), pc.greater(rows["answer_ts"], after_ts))))
 
 
 def unsettled(lake: LakeFiles) -> dict[str, list[Prewrite]]:
-    """Per source those not settled by an answer of the log, whatever was decided about them
-    meanwhile.
+    """Per source, the prewrites no answer in the log has settled, even if somebody decided about
+    them meanwhile.
     """
     return standing(lake, _FOREVER)
 
@@ -62,7 +66,9 @@ def waiting(lake: LakeFiles) -> tuple[Prewrite, ...]:
 
 
 def for_apply(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
-    """The same without those answered in a Pump's stream: there apply meets them as any other."""
+    """As `standing`, without those answered in a Pump's stream: apply meets their answers in the
+    log itself.
+    """
     by_source = standing(lake, after_ts)
     return {source: [prewrite for prewrite in of if not of_pump(prewrite)] for source, of in by_source.items()}
 
@@ -76,8 +82,8 @@ def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[
 
 
 def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]:
-    """Per source the smallest start_ts of the open ones, and of those answered above the source's
-    after_ts.
+    """Per source, the smallest start_ts of the open prewrites and of those answered above the
+    source's after_ts.
     """
     if not after_ts:
         return {}
@@ -92,28 +98,28 @@ def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]
 
 
 def by_policy(policy: Orphans) -> tuple[PrewriteState, str]:
-    """The decision of `xa.orphans` about an orphan, and its author; "" where a person is to decide."""
+    """The decision of `xa.orphans` about an orphan, and who made it; "" if a person must decide."""
     state = _FATES[policy]
     return state, "" if state is PrewriteState.PARKED else f"xa.orphans: {policy}"
 
 
 def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite:
-    """A parked prewrite as a person decides; its answer stands where the prewrite was found, as
-    waiting tables meet it there.
+    """A parked prewrite after a person's decision. The answer gets the place of the prewrite: the
+    tables that wait meet it there.
     """
     return replace(orphan, state=state, decided_by=decided_by)
 
 
 def of_pump(prewrite: Prewrite) -> bool:
-    """Whether it is a Pump's to answer."""
+    """Whether a Pump answers it."""
     return prewrite.id.startswith(PUMPS_ID)
 
 
 def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
-    """Per source the prewrites of its Pumps in wait for a person's word. Raises LakeUnavailable,
+    """Per source, the prewrites of its Pumps that wait for a person. Raises LakeUnavailable,
     LakeRefused.
     """
-    parked = PrewriteState.PARKED  # a DDL is open until TiDB's history has it
+    parked = PrewriteState.PARKED  # a DDL isn't parked: it stays open until TiDB's history has it
     parked_of = {
         s: [prewrite for prewrite in of if prewrite.state is parked and of_pump(prewrite)]
         for s, of in unsettled(lake).items()
@@ -124,13 +130,15 @@ def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
 def record(
     tables: control.ControlTables, prewrites: Sequence[Prewrite], app_transaction: tuple[str, int] | None = None
 ) -> None:
-    """Append rows, as ControlTables does. The same rows again do no harm: the last of each prewrite counts."""
+    """Append rows, as ControlTables does. The same rows again do no harm: a prewrite's last row
+    counts.
+    """
     now = datetime.now(UTC)
     tables.append(PREWRITES, [prewrite.to_row(now) for prewrite in prewrites], app_transaction)
 
 
 def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tuple[str, int], SegmentRef]:
-    """Source and seq -> these segments, wherever in bronze they lie; without the gone ones."""
+    """(source, seq) -> its segment, wherever it lies in bronze. Removed segments are left out."""
 
     def needed(add: Mapping[str, Any]) -> bool:
         stats = json.loads(add["stats"])
@@ -148,13 +156,13 @@ def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tupl
 
 
 def begins_of(lake: LakeFiles) -> dict[str, int]:
-    """Source -> the commit_ts before its first segments in bronze, where some were removed."""
+    """Source -> the commit_ts before its first segment in bronze, if earlier ones were removed."""
     return begins(lake, files_of(bronze_log(lake).state()))
 
 
 def worth_keeping(rows: pa.Table, begins: Mapping[str, int]) -> pa.Table:
-    """The table's staying rows: open ones, and those answered above the beginning of bronze of its
-    source (begins_of).
+    """The rows to keep: open prewrites, and those answered above the beginning of their source's
+    bronze (begins_of).
     """
     last = control.last_of(rows, PREWRITES.key, _ORDER)
     begin = pa.array([begins.get(source, 0) for source in last["source"].to_pylist()], pa.int64())
@@ -166,7 +174,7 @@ def _waits(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _stays(rows: pa.Table) -> pa.ChunkedArray:
-    """The waiting transactions, and the decided ones: the log may say otherwise later."""
+    """Rows of waiting prewrites, and of decided ones: the log may still say otherwise."""
     return pc.or_(_waits(rows), pc.not_equal(rows["decided_by"], ""))
 
 

@@ -1,18 +1,18 @@
-"""The part of bronze without further use, and its removal.
+"""The part of bronze nobody needs any more, and its removal.
 
-In:  BronzeFiles; how far every table is; how many days are kept anyhow.
+In:  BronzeFiles; how far each table is; how many days are kept in any case.
 Out: whole files, the oldest of a source first, taken out of the table in one commit.
 
-A file goes under three conditions. Silver of every kept table has each of its transactions (held
-tables and those catching up count, tables in need of a snapshot, CREATE or TRUNCATE don't). No
-published cut lies below it. It is older than maintain.keep_bronze_days. Only a prefix of a source's
-segments goes: the rest is dense and says itself where it begins (beginning.py), and readers below
-it are refused. The newest file of a source stays, and the newest with bytes: capture reads its
-position there, and compares them with the server's. Prepared and unanswered transactions stay, and
-so do those answered above it: their rows are due there.
+A file goes under three conditions. Silver of every kept table has all of its transactions. (Held
+tables and tables that catch up count. Tables that wait for a snapshot, CREATE or TRUNCATE don't.)
+No published cut lies below it. It is older than maintain.keep_bronze_days. Only a prefix of a
+source's segments goes: the rest is dense and says where it begins (beginning.py), and readers below
+it are refused. The newest file with a transaction stays, and all files after it: capture reads its
+position there, and compares the bytes with the server's. Prepared transactions without an answer
+stay, and so do those answered above the file: their rows are due there.
 
-Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it
-again; when this run is killed in between, the next run of upkeep does.
+Bronze is an append-only Delta table. The same commit lifts this property, and the next one sets it
+again. If a kill comes between, the next run of upkeep sets it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
 from tidegate.standing.causes import Cause
 from tidegate.tables import SNAPSHOTS
 
-# Events of control/snapshots: a wave's high mark was met; nothing of a table is read any more.
+# Events of control/snapshots: apply has answered a wave; a table is read no more.
 _ANSWERS_A_WAVE: Final = ("applied", "refused")
 _ENDS_A_TABLE: Final = ("done", "cancelled", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """No later window has a transaction at or below commit_ts. who: the reason why it isn't later."""
+    """No later window has a transaction at or below commit_ts. who: what keeps it from being later."""
 
     commit_ts: int
     who: str
@@ -55,10 +55,10 @@ class Floor:
 def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     """Per source, by control/cuts, table_states and followed; 0 before the first cut.
 
-    A table in need of a snapshot keeps nothing: its remedy begins at a later statement. Nor does a
-    left-out one: should it come back when bronze no longer reaches there, it is held by name. A
-    table in a snapshot needs nothing from below its beginning; an open wave needs all from its low
-    mark on.
+    A table that needs a snapshot keeps nothing: what ends its hold begins at a later statement. A
+    left-out table keeps nothing, either: if it comes back when bronze no longer reaches so far, it
+    is held. A table in a snapshot needs nothing from below the snapshot's beginning. An open wave
+    needs all from its low mark on.
     """
     published = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"]
     if not len(published):
@@ -87,11 +87,11 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
 
 
 def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
-    """Per source the lowest of its snapshots' newest waves whose low mark is below a cut, unless it was
-    answered, or no table of its snapshot is read any more.
+    """Per source, the lowest low mark of its snapshots' newest waves that lies below a cut. An
+    answered wave doesn't count, nor one whose snapshot no longer reads any table.
 
-    A repair's wave, or another lake's, has no request here, and if its reader dies no answer: it counts
-    as long as its chunks stay.
+    A repair's wave, or another lake's, has no request here. If its reader dies, it gets no answer:
+    it counts as long as its chunks stay.
     """
     columns = ["snapshot", "source", "database", "table", "event", "token", "low_ts", "recorded_at"]
     rows = control.read(lake, SNAPSHOTS, columns=columns).to_pylist()
@@ -113,7 +113,7 @@ def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
     lows: dict[str, list[int]] = {}
     for (snapshot_id, source), row in newest.items():
         snapshot = (snapshot_id, source)
-        ends = over.get(snapshot, set()) | over.get((snapshot_id, ""), set())  # a person ends all of a snapshot
+        ends = over.get(snapshot, set()) | over.get((snapshot_id, ""), set())  # "": a person ended the whole snapshot
         goes_on = snapshot in asked or row["recorded_at"] >= oldest
         if goes_on and row["token"] not in answered and not _is_over(asked.get(snapshot), ends):
             lows.setdefault(source, []).append(row["low_ts"])
@@ -125,7 +125,7 @@ def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> 
 
 
 def _of_source(source: str, everywhere: Floor, known: FollowedSources) -> Floor:
-    """A source behind the cut keeps its own segments, and so does one still unknown to apply."""
+    """A source behind the cut keeps its own segments, so does a source that apply doesn't know yet."""
     new = known.selection is not None and source not in known.selection.sources and source not in known.sources_left
     at = 0 if new else known.behind.get(source)
     if at is None or at >= everywhere.commit_ts:
@@ -136,10 +136,10 @@ def _of_source(source: str, everywhere: Floor, known: FollowedSources) -> Floor:
 def choose_gone(
     files: Mapping[str, Sequence[BronzeFile]], floor_ts: Mapping[str, int], first_day: date
 ) -> list[list[BronzeFile]]:
-    """Per source with any, the removable files, in order of seq: before first_day (UTC), at or
-    below floor_ts.
+    """Per source that has any, the removable files in order of seq: from days before first_day
+    (UTC), and at or below floor_ts.
 
-    files: per source in order of seq. floor_ts: per source.
+    files: per source, in order of seq. floor_ts: per source.
     """
     per_source = []
     for source, own_files in files.items():
@@ -157,8 +157,8 @@ def choose_gone(
 def whole_transactions(
     lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile], floor_ts: int
 ) -> Sequence[BronzeFile]:
-    """Fewer of them, if the rest would begin inside a transaction, or if commits above floor_ts
-    would be of removed rows. files: all of this source.
+    """As many of `gone` as may go: the rest must not begin inside a transaction, and no commit
+    above floor_ts may need removed rows. files: all of this source.
     """
     while gone and not can_begin(lake, files[len(gone) :], floor_ts):
         gone = gone[:-1]

@@ -3,14 +3,15 @@
 In:  segments of one source in order of seq.
 Out: commits of bronze/segments; where bronze ends, for the next start.
 
-Why exactly once: a commit records its last seq as the source's own transaction version, and is made
-at exactly the version after the one of that reading (tidegate/delta/log.py); rows at or below it
-are left out. When others come first (another source, upkeep), it is read and decided again. Our own
-transaction version may have moved by a commit of ours with a lost answer, as the id of its attempt
-proves. Else another writer has moved it: Fenced.
+Why exactly once: a commit records its last seq as the transaction version of the source. It is made
+at exactly the version after the state it was decided on (tidegate/delta/log.py), and leaves out the
+rows at or below the seq in that state. If others come first (another source, upkeep), the state is
+read and decided on again. If the source's transaction version has moved meanwhile, our own commit
+may have done it while its answer was lost: the id of the attempt proves it. Otherwise another
+writer moved it: Fenced.
 
-It must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A
-gap or an overlap is an error, never a guess.
+It must hold: seq is dense, and each segment begins where the one before it ended (see `continues`).
+A gap or an overlap is an error, never a guess.
 
 This writer holds no files of the table: a landing costs the same whatever bronze holds.
 """
@@ -47,14 +48,14 @@ from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
 from tidegate.tables.owner import owner_app_id, owner_of
 
-_LOOKED_BACK_SEQS: Final = 4096  # the newest files are looked for in so many segments first: there may be 100,000 files
+_LOOKED_BACK_SEQS: Final = 4096  # files with the newest so many segments are tried first: there may be 100,000 files
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
 _WHOLE: Final = [*_NARROW, "context", "payload"]
 
 
 def check_writable(lake: LakeFiles) -> None:
-    """Refuse an unwritable lake. On a disk a file is made and removed: rights say nothing to root,
-    nor of room. Raises LakeRefused, LakeUnavailable.
+    """Refuse an unwritable lake. On a disk a file is made and removed, since access rights say
+    nothing about root, or about free space. Raises LakeRefused, LakeUnavailable.
     """
     remedy = "set lake.path to a folder or bucket that this user may write"
     if lake.is_local:
@@ -65,7 +66,7 @@ def check_writable(lake: LakeFiles) -> None:
         if not path.is_dir():
             raise LakeRefused("is a file, not a folder", where=str(path), remedy=remedy)
         try:
-            # Without a buffer, which fails once more as it is closed, and leaves the file.
+            # Unbuffered: with a buffer, closing after a failed write fails again, and leaves the file.
             with tempfile.NamedTemporaryFile(prefix=".tidegate-", dir=path, buffering=0) as file:
                 file.write(b"a full disk takes a file, and no byte of it")
         except OSError as error:
@@ -78,16 +79,16 @@ def check_writable(lake: LakeFiles) -> None:
 
 
 def _no_place(_before: Segment, _after: Segment) -> None:
-    """The places of such a source's segments say nothing of their order."""
+    """For a source whose segments' places have no order."""
 
 
 class Bronze:
     """bronze/segments as one source's writer sees it. owner: the writer's pipeline. The lake is its own from the first
     commit on.
 
-    continues: raises StreamCorrupt when a segment's place at the source doesn't follow the one
-    before; each kind of source has its own (Source.check_continues). Seq and commit_ts are looked
-    at here.
+    continues: raises StreamCorrupt if a segment's place at the source doesn't follow the place of
+    the one before. Each kind of source has its own (Source.check_continues). This class checks seq
+    and commit_ts itself.
     """
 
     def __init__(
@@ -106,18 +107,20 @@ class Bronze:
         self._compression = compression
         self._continues = continues
         self._app_id = capture_app_id(source)
-        # Capture starts without a lake that is away, so the lake isn't asked for its format here (last_segments).
+        # Capture also starts while the lake is away, so its format is asked for later (last_segments).
         self._log = DeltaLog(self.url, lake.storage_options, keep=no_files)
         self._checkpoints = BronzeCheckpoints(self._log)
-        self._created = False  # the table was there once
-        self._ours: int | None = None  # the seq at which this writer found bronze, or to which it brought it
-        self._base = -1  # the version at which that was so
+        self._created = False  # the table existed at some time
+        self._ours: int | None = None  # the seq at which bronze ended when this writer last read or moved it
+        self._base = -1  # the table's version then
         self._last: Segment | None = None
         self._tries: set[str] = set()  # ids of attempts since _base
 
     @property
     def live_files(self) -> int:
-        """The live files of all sources, at the newest checkpoint: opening bronze reads a line for each."""
+        """The live files of all sources, at the newest checkpoint. Opening bronze reads a line for
+        each.
+        """
         return self._checkpoints.live_files
 
     @property
@@ -126,11 +129,11 @@ class Bronze:
         return self._log_state().transaction(self._app_id)
 
     def last_segments(self) -> list[Segment]:
-        """The newest segment, preceded by all segments of its open transaction; payload and context
-        left empty.
+        """The newest segment, after all earlier segments of its open transaction. Payload and
+        context stay empty.
 
-        [] when this source has none. Raises Fenced when table and application transaction disagree,
-        LakeUnavailable, LakeRefused (a lake whose format is newer).
+        [] if this source has none. Raises Fenced if the table contradicts its transaction version;
+        LakeUnavailable, LakeRefused (a lake of a newer format).
         """
         self._lake.check_known()
         segments: list[Segment] = []
@@ -149,7 +152,7 @@ class Bronze:
         raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
 
     def newest_first(self) -> Iterator[Segment]:
-        """Segments with bytes, the newest first; payload and context left empty. Raises
+        """Segments with bytes, the newest first. Payload and context stay empty. Raises
         LakeUnavailable.
         """
         for _, file in self._files():
@@ -169,7 +172,7 @@ class Bronze:
         return None
 
     def append(self, segments: Sequence[Segment]) -> int:
-        """Commit the segments not in the table yet, in one commit; the table's version.
+        """Commit the segments the table lacks, in one commit. Returns the table's version.
 
         Raises Fenced, LakeUnavailable, LakeRefused, StreamCorrupt (a gap or overlap).
         """
@@ -219,7 +222,9 @@ class Bronze:
         return self._log.update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX, attempt=attempt)
 
     def _checked(self, read: TableState) -> int:
-        """Where bronze ends for this source. Raises Fenced when another writer brought it there, LakeUnavailable."""
+        """The seq at which bronze ends for this source. Raises Fenced if another writer moved it,
+        LakeUnavailable.
+        """
         if not read.created and (self._created or self._ours):
             raise self._gone()
         end_seq = read.transaction(self._app_id)
@@ -235,7 +240,7 @@ class Bronze:
         return end_seq
 
     def _is_ours(self, read: TableState, end_seq: int) -> bool:
-        """Whether our source's transaction version was moved by our own attempts alone."""
+        """Whether only our own attempts moved the source's transaction version."""
         ends = self._ours
         for version in range(self._base + 1, read.version + 1):
             made = self._log.actions(version)
@@ -264,7 +269,9 @@ class Bronze:
         return actions.add(added(path, size, partition, statistics(segments)), data_change=True)
 
     def _files(self) -> Iterator[tuple[int, BronzeFile]]:
-        """(the source's transaction version, file), the newest file first; some of them are read at a time."""
+        """(the source's transaction version, file), the newest file first. Files are read in
+        batches.
+        """
         upto, span = None, _LOOKED_BACK_SEQS
         bottom = self.last_seq
         while bottom > 0:
@@ -277,7 +284,7 @@ class Bronze:
             upto, span = bottom, 8 * span
 
     def _between(self, bottom: int, upto: int | None) -> Keep:
-        """This source's files with their end in (bottom, upto]."""
+        """A filter: this source's files that end in (bottom, upto]."""
 
         def keep(add: Mapping[str, Any]) -> bool:
             if add["partitionValues"]["source"] != self.source:
@@ -288,7 +295,7 @@ class Bronze:
         return keep
 
     def _rows_backwards(self, path: str, columns: Sequence[str] = _NARROW) -> Iterator[Segment]:
-        """Segments of one file, the newest first. Upkeep may have made it a large one."""
+        """Segments of one file, the newest first, in batches: upkeep may have made the file large."""
         empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
         with self._reached(), reading(self._lake, path) as parquet:
             for group in reversed(range(parquet.num_row_groups)):
@@ -297,7 +304,7 @@ class Bronze:
                     yield Segment.from_row(empty | row)
 
     def _log_state(self, state: TableState | None = None) -> TableState:
-        """The newest one; a table once there can't be gone. Raises LakeUnavailable."""
+        """The newest state. A table that existed can't be gone: raises LakeUnavailable."""
         with self._reached():
             state = state or self._log.state()
         if not state.created and self._created:
@@ -307,7 +314,7 @@ class Bronze:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """The store's error on an unreadable table, as LakeUnavailable."""
+        """Turns the store's errors into LakeUnavailable."""
         try:
             yield
         except LakeRefused as error:
@@ -316,7 +323,7 @@ class Bronze:
             raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
 
     def _gone(self) -> LakeUnavailable:
-        """Never begin anew where a table was: an unmounted disk looks like this, too."""
+        """Never begin anew where a table was: an unmounted disk looks just like a missing table."""
         return LakeUnavailable("isn't there any more", where=self.url, remedy="bring the lake back")
 
     def _disagrees(self, ends: int, wanted: int) -> Fenced:
@@ -328,7 +335,7 @@ class Bronze:
 
 
 def _new_table() -> list[Action]:
-    """The first actions of the table's log; its first segments come in the same commit."""
+    """The first actions of the table's log. Its first segments come in the same commit."""
     about = actions.metadata(
         delta_schema(SEGMENTS.schema),
         properties(0),
@@ -341,8 +348,8 @@ def _new_table() -> list[Action]:
 def check_continues(before: Segment, after: Segment) -> None:
     """Refuse a gap or an overlap in seq and in commit_ts. Raises StreamCorrupt.
 
-    commit_ts goes on where it stood, whatever the source is: another capture's segments may leap
-    over transactions.
+    A segment's commit_ts goes on where the last one's stood, for every kind of source. Segments of
+    another capture may skip transactions.
     """
     if after.seq != before.seq + 1:
         raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")

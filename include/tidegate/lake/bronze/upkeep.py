@@ -3,16 +3,16 @@
 In:  BronzeFiles; how large files may become, and how much one run may rewrite.
 Out: runs of neighbours to be packed (pure); one new file per run, and its commit.
 
-A packed file holds the very rows of its originals, in order of seq, in row groups as small as
-capture's own. The commit declares no change of data and touches no application transaction, so
-capture doesn't notice. The replaced files stay on disk until VACUUM: a job planned with them reads
-them to the end. Killed before the commit it leaves a file named in no log; killed after, nothing is
-left to do.
+A packed file holds exactly the rows of its originals, in order of seq, in row groups as small as
+capture's own. The commit says dataChange false and touches no transaction version, so capture
+doesn't notice it. The replaced files stay on disk until VACUUM: a job that planned with them reads
+them to the end. A kill before the commit leaves a file no log names; after it, nothing is left to
+do.
 
-At most three row groups are in memory: one read, one being filled, and one being written.
+At most three row groups are in memory: one being read, one being filled, one being written.
 
-Not by delta-rs's optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files
-round, made one row group of them, and takes in whatever is small, the newest file too.
+delta-rs's optimize.compact isn't used. It takes 0.6 of the time, but it reversed the order of 4,041
+files, made one row group of them, and packs every small file, also the newest.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from tidegate.tables import SEGMENTS
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """file_bytes: the bound of a packed file. run_bytes: the bound of one run of maintain.
+    """file_bytes: the size to pack up to. run_bytes: how much one run of maintain rewrites at most.
 
-    young_ms: files written at or after it (Unix milliseconds) are left alone.
+    young_ms: files written at or after this time (Unix milliseconds) are left alone.
     """
 
     file_bytes: int
@@ -57,16 +57,17 @@ class Limits:
 
 
 def choose_runs(files: Mapping[str, Sequence[BronzeFile]], limits: Limits) -> list[list[BronzeFile]]:
-    """Runs of neighbouring small files of one source and day worth packing, the oldest first.
+    """Runs of neighbouring small files of one source and day that are worth packing, the oldest
+    first.
 
-    files: per source in order of seq. A file is small below half of file_bytes. A run is worth it
-    when it has many files, or fills a file for good: so a segment is rewritten a few times in its
-    life, not daily.
+    files: per source, in order of seq. A small file has less than half of file_bytes. A run is
+    worth packing if it has many files, or fills half of file_bytes: then it isn't packed again, so
+    a segment is rewritten a few times in its life, not daily.
     """
     runs: list[list[BronzeFile]] = []
     for own_files in files.values():
         run: list[BronzeFile] = []
-        for file in own_files[:-1]:  # the newest is what capture reads when it starts
+        for file in own_files[:-1]:  # not the newest: capture reads it when it starts
             if run and not _goes_on(run, file, limits):
                 runs.append(run)
                 run = []
@@ -109,7 +110,7 @@ def compact_run(log: BronzeLog, run: Sequence[BronzeFile], compression: str = "z
 def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> dict[str, Any]:
     """Write the rows of a run into one new file; its `add` body.
 
-    Raises StreamCorrupt when they differ from the log's word.
+    Raises StreamCorrupt if they contradict the log.
     """
     first = run[0]
     path = f"source={first.source}/day={first.day.isoformat()}/{first.min_seq:012d}-{uuid.uuid4().hex}.parquet"

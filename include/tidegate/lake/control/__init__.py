@@ -1,8 +1,8 @@
-"""Control tables: records of apply, maintain, snapshots and people, Delta tables of tables/.
+"""Control tables: records of apply, maintain, snapshots and people, as Delta tables of tables/.
 
 In:  a lake, a table of tables/, rows as dicts.
-Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkeep.py: needless rows
-     go.
+Out: rows.py: commits, and Arrow tables. files.py: one table's Parquet files. upgrade.py,
+     lake_upgrade.py: tables of older releases. upkeep.py: needless rows and files go.
 """
 
 from tidegate.lake.control.rows import (

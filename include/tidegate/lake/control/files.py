@@ -1,7 +1,8 @@
-"""The parts of a control table: its first actions, files with statistics, and the conditions for an existing one.
+"""The parts of a control table: its first actions, its files with statistics, and what an existing
+one must fulfil.
 
 In:  a table of tables/, rows, a state of its log.
-Out: actions; Parquet files; files after a filter; LakeRefused for a table we would misread.
+Out: actions; Parquet files; the files a filter leaves; LakeRefused for a table we would misread.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tidegate.lake.format.layout import layout_of, refusal
 from tidegate.limits import CONTROL_PLAIN_BYTES_MAX, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table
 
-# Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The log
-# reaches further back, since what was live when that while began is asked of it (delta/cleaning/vacuum.py).
+# Nobody reads old versions of a control table, but a reader that has just opened one still needs its files. The log
+# reaches further back: VACUUM asks it which files were live when that time began (delta/cleaning/vacuum.py).
 PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 6 hours",
     "delta.deletedFileRetentionDuration": f"interval {CONTROL_REMOVED_KEPT_HOURS} hours",
@@ -46,7 +47,7 @@ def creation(table: Table, properties: Mapping[str, str]) -> list[Action]:
 
 
 def added(state: TableState, table: Table) -> list[Action]:
-    """The schema as we write it, for a table with another one; all else of its metadata stays."""
+    """The actions that give a table our schema; its other metadata stays."""
     if layout_of(state, table).is_current:
         return []
     schema = metadata(delta_schema(table.schema), {})["metaData"]["schemaString"]
@@ -54,7 +55,9 @@ def added(state: TableState, table: Table) -> list[Action]:
 
 
 def check(state: TableState, table: Table) -> None:
-    """Raise LakeRefused for a table whose rows we would misread: unknown columns, or rows deleted by vectors."""
+    """Raise LakeRefused for a table whose rows we would misread: unknown columns, or a deletion
+    vector.
+    """
     if state.created and (what := _strange(state, table)):
         raise LakeRefused(what[0], where=state.place, remedy=what[1])
 
@@ -75,7 +78,7 @@ def write_file(lake: LakeFiles, table: Table, rows: pa.Table, *, group_rows: int
     """One new file with these rows; the body of its `add` action. No commit names it yet. group_rows: a row group's."""
     path, sink = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream()
     plain = rows.nbytes <= CONTROL_PLAIN_BYTES_MAX
-    # A null where there must be none stops here. Comments, in the log already, needn't be in each file.
+    # A null in a column without nulls fails here. The comments are in the log, so the file doesn't repeat them.
     pq.write_table(
         rows.cast(table.schema),
         sink,
@@ -88,7 +91,9 @@ def write_file(lake: LakeFiles, table: Table, rows: pa.Table, *, group_rows: int
 
 
 def write_pieces(lake: LakeFiles, table: Table, pieces: Iterable[pa.Table]) -> dict[str, Any]:
-    """As write_file, a row group for each piece, one at a time in memory. There is one at least."""
+    """As write_file, one row group per piece, with one piece at a time in memory. pieces: at least
+    one.
+    """
     path, sink, statistics = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream(), list[dict[str, Any]]()
     with pq.ParquetWriter(sink, table.schema.remove_metadata(), compression="zstd", store_schema=False) as writer:
         for rows in pieces:
@@ -112,7 +117,9 @@ def _body(
 
 
 def _folded(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Statistics of a file by those of its pieces; a column has bounds when each of them has."""
+    """Statistics of a file from those of its pieces. A column has bounds if it has them in every
+    piece.
+    """
     bounded = [name for name in pieces[0]["minValues"] if all(name in piece["minValues"] for piece in pieces)]
     return {
         "numRecords": sum(piece["numRecords"] for piece in pieces),
@@ -123,7 +130,7 @@ def _folded(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _statistics(rows: pa.Table) -> dict[str, Any]:
-    """PROTOCOL.md, "Per-file Statistics": bounds of numbers and of short texts; files are left out
+    """PROTOCOL.md, "Per-file Statistics": bounds of numbers and of short texts. Readers skip files
     by them.
     """
     bounds = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names if rows[name].type in _BOUNDED}
@@ -145,9 +152,10 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def chosen(state: TableState, filters: Filters) -> list[LiveFile]:
-    """The files whose rows may pass all filters, by their statistics, in order of their paths.
+    """The files that may have rows passing all filters, by their statistics, in order of their
+    paths.
 
-    filters: on columns of the log; an older table has them otherwise (parts).
+    filters: on the columns in the log; in an older table these are other columns (see `parts`).
     """
     files = [file for file in state.files if all(_may_hold(file, *condition) for condition in filters)]
     return sorted(files, key=lambda file: file.path)

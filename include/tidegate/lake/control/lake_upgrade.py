@@ -1,10 +1,10 @@
-"""A lake of an older format, upgraded: it is begun, then table after table, then it is done.
+"""The upgrade of a lake of an older format: begin, then table by table, then done.
 
 In:  a lake.
-Out: the changes of an upgrade to each table; the upgraded lake.
+Out: the planned changes of each table; the upgraded lake.
 
-Killed anywhere, it goes on where it was: each table says itself whether it is upgraded
-(lake/control/upgrade.py). Two at once do each table once: the second one finds it done.
+After a kill it goes on where it was, since each table's own log says whether it is upgraded
+(lake/control/upgrade.py). Two upgrades at once do each table once: the second one finds it done.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from tidegate.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class TableUpgrade:
-    """The change of an upgrade to a table; what: "" for nothing. rows: the rewritten
-    ones.
-    """
+    """The changes of one table. what: in words, "" for none. rows: how many are rewritten."""
 
     path: str
     what: str
@@ -46,7 +44,8 @@ def plan(lake: LakeFiles) -> list[TableUpgrade]:
 
 
 def upgrade(lake: LakeFiles, report: Callable[[str], None] = lambda _: None, *, every: bool = False) -> bool:
-    """Do it; whether there was anything to do. report: is given a line for each upgraded table.
+    """Upgrade the lake. Returns whether there was anything to do. report: gets a line for each
+    table.
 
     every: look at the tables of an upgraded lake, too: one of them may have been restored from an
     old copy.

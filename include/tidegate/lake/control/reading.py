@@ -1,4 +1,5 @@
-"""Rows of a control table's files, piece by piece, with the columns of tables/ whatever release wrote them.
+"""Rows of a control table's files, piece by piece, with the columns of tables/, whichever release
+wrote them.
 
 In:  a lake, a table of tables/, a state of its log.
 Out: Arrow tables.
@@ -30,7 +31,7 @@ def parts(
     filters: Filters = (),
     files: Sequence[LiveFile] | None = None,
 ) -> Iterator[pa.Table]:
-    """Rows of one state; a reader may keep less of them. As rows_of (rows.py)."""
+    """Rows of one state, in pieces; parameters as rows_of (rows.py). The caller filters the rows."""
     layout = layout_of(state, table)
     wanted = pq.filters_to_expression(list(filters)) if filters else None
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))

@@ -3,10 +3,10 @@
 In:  a lake, a table of tables/, rows as dicts.
 Out: commits; Arrow tables.
 
-An append is decided on the newest state of the log, committed at the version after it, and decided
-again when another commit has that version. The conditions of an append are therefore true of the
-very version before it: its application transaction (id, version) isn't there yet, and nobody else
-has claimed the table.
+An append is decided on the newest state of the log, and committed at the version after it. If
+another commit has that version, it is decided again, so its conditions are true of the version
+directly before it: its application transaction (id, version) isn't there yet, and nobody else has
+claimed the table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidegate.tables import Table
 
 log = logging.getLogger(__name__)
 
-# After this many appends a table's small files become one. A larger file stays as it is: rewriting it each time would
+# After so many appends a table's small files become one. A larger file stays as it is: rewriting it each time would
 # cost more the longer the table lives.
 _APPENDS_UNTIDY_MAX: Final = 128
 _TIDY_BYTES: Final = 4 << 20
@@ -89,16 +89,16 @@ def rows_of(
     filters: Filters = (),
     files: Sequence[LiveFile] | None = None,
 ) -> pa.Table:
-    """The rows of one state. schema: the columns wanted, else all; filters as read's; files: of these alone."""
+    """The rows of one state. schema: the wanted columns; None for all. filters: as in read. files:
+    only these.
+    """
     schema = nullable(schema or table.schema)
     read_parts = list(parts(lake, table, state, schema, filters, files))
     return pa.concat_tables(read_parts) if read_parts else schema.empty_table()
 
 
 def pieces(lake: LakeFiles, table: Table, *, filters: Filters | None = None) -> Iterator[pa.Table]:
-    """As read, of a table perhaps too long for the memory: some rows of one state after the
-    other.
-    """
+    """As read, in pieces of one state, for a table that may be too long for memory."""
     state = load(lake, table)
     if state is not None:
         yield from parts(lake, table, state, nullable(table.schema), filters or ())
@@ -113,11 +113,11 @@ def newest(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> pa.Table:
-    """The last row in `order` among rows with the same `by`. Memory holds the returned rows, and a
-    piece more.
+    """The last row in `order` among the rows with the same `by`. Memory holds the returned rows and
+    one more piece.
 
-    A carrying lake keeps the answer, and the next one reads only newer files; without any, it is
-    the very same table. If a file went, rows may have gone with it: all is read again.
+    A carrying lake keeps the answer, and the next call reads only newer files; without newer files
+    it returns the same table. If a file went, its rows may be gone, so all is read again.
     """
     state = load(lake, table)
     names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
@@ -133,7 +133,7 @@ def newest(
     for part in () if state is None else parts(lake, table, state, schema, filters or (), files):
         read_parts.append(part)
         rows += part.num_rows
-        if rows >= _FOLDED_ROWS:  # files of one row each are not worth a look at all the others
+        if rows >= _FOLDED_ROWS:  # not after each file: one row in a file isn't worth a pass over all
             read_parts, rows = [last_of(pa.concat_tables(read_parts), by, order)], 0
     kept = last_of(pa.concat_tables(read_parts), by, order)
     if lake.carried is not None:
@@ -149,9 +149,10 @@ def read_above(
     columns: Sequence[str],
     filters: Filters = (),
 ) -> pa.Table:
-    """As read, of rows with more in a column than a bound. above: the column and the bound.
+    """As read, the rows with a larger value in a column than a bound. above: the column and the
+    bound.
 
-    A carrying lake keeps the rows of each file, and opens a file once, for any asked bounds.
+    A carrying lake keeps the rows of each file, so it opens a file once for all bounds.
     """
     state, schema = load(lake, table), nullable(pa.schema([table.schema.field(name) for name in columns]))
     if state is None:
@@ -179,18 +180,18 @@ def last_of(rows: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table
 
 
 def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
-    """Append rows in one commit and return the table's version; creates the table when need be.
+    """Append rows in one commit. Returns the table's version. Creates the table if it is missing.
 
-    With app_transaction = (id, version): nothing is done when the table has this version or a
-    larger one; without it nothing when there are no rows. Raises LakeUnavailable, LakeRefused,
+    app_transaction: (id, version); nothing is done if the table has this version or a larger one.
+    Without it, nothing is done if there are no rows. Raises LakeUnavailable, LakeRefused,
     CommitConflict.
     """
     return ControlTables(lake).append(table, rows, app_transaction)
 
 
 def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
-    """Append a row unless a row has its value in the column of this name; whether this call did. If
-    several processes try at once, a single one appends. Raises as `append`.
+    """Append a row unless another row has the same value in the column `name`. Returns whether this
+    call appended it. If several processes try at once, one of them appends. Raises as `append`.
     """
     schema = pa.schema([table.schema.field(name)])
 
@@ -201,7 +202,9 @@ def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
 
 
 def append_new(lake: LakeFiles, table: Table, rows: Sequence[Row], name: str) -> list[Row]:
-    """The rows appended, in one commit: those whose value no row has. Raises as `append`."""
+    """Append, in one commit, the rows whose value in the column `name` is new. Returns them. Raises
+    as `append`.
+    """
     preparation, schema = Preparation(lake, table), pa.schema([table.schema.field(name)])
     new, written = list[Row](), list[Mapping[str, Any]]()
 
@@ -220,7 +223,9 @@ def append_new(lake: LakeFiles, table: Table, rows: Sequence[Row], name: str) ->
 
 
 def append_if(lake: LakeFiles, table: Table, row: Row, is_so: Callable[[TableState], bool]) -> bool:
-    """Append a row if the condition is true of the very version before it; whether this call did. Raises as append."""
+    """Append a row if is_so of the version directly before it. Returns whether this call did.
+    Raises as append.
+    """
     preparation, appends = Preparation(lake, table), False
     body = write_file(lake, table, pa.Table.from_pylist([dict(row)], schema=table.schema))
 
@@ -234,18 +239,16 @@ def append_if(lake: LakeFiles, table: Table, row: Row, is_so: Callable[[TableSta
 
 
 def current(lake: LakeFiles, table: Table) -> TableState | None:
-    """As load, for a writer of files into it: an older table is upgraded first. Raises
-    CommitConflict, too.
-    """
+    """As load, for a writer of files: an older table is upgraded first. Raises CommitConflict, too."""
     if load(lake, table) is not None:
         upgrade_table(lake, table)
     return load(lake, table)
 
 
 def pack(lake: LakeFiles, table: Table, state: TableState, *, smaller_bytes: int) -> None:
-    """One file of the smaller ones, of a `current` table.
+    """Make one file of the files below smaller_bytes, in a table from `current`.
 
-    Raises CommitConflict when another commit took one of them first.
+    Raises CommitConflict if another commit took one of them first.
     """
     small = sorted((file for file in state.files if file.size < smaller_bytes), key=lambda file: file.path)
     if len(small) > 1:
@@ -254,29 +257,29 @@ def pack(lake: LakeFiles, table: Table, state: TableState, *, smaller_bytes: int
 
 
 class ControlTables:
-    """Control tables of a job with appends every second. For one thread at a time.
+    """The control tables of a job that appends every second. Not thread-safe.
 
-    A reader of a table opens each of its files, so `tidy` makes few of many.
+    A reader opens every file of a table, so `tidy` makes one file of many small ones.
     """
 
     def __init__(self, lake: LakeFiles) -> None:
-        self.versions: dict[str, int] = {}  # path -> the last one that we made
+        self.versions: dict[str, int] = {}  # path -> the last version that this object made
         self._lake = lake
         self._appends: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
-        self._claims: dict[str, dict[str, int]] = {}  # path -> claim id -> our number
+        self._claims: dict[str, dict[str, int]] = {}  # path -> claim id -> the number of our claim
 
     def version(self, table: Table) -> int:
         """The newest Delta version, whoever wrote it; -1 before the table exists. Two looks at its log."""
         return version(self._lake, table)
 
     def claim(self, table: Table, claim_id: str) -> int:
-        """From now on this one alone appends to the table under the id; gives its number, larger
-        than all before.
+        """From now on only this object appends to the table under claim_id. Returns its number,
+        larger than all before.
 
-        An earlier claimer learns of it by its next look or append: the number stands in the table's
-        log, and an append is decided on a state with one's own, and made at the version after
-        that.
+        An earlier claimer learns of it at its next look or append. The number is in the table's
+        log, and an append is decided on a state with the own number, and made at the version
+        directly after it.
         """
         number, preparation = 0, Preparation(self._lake, table)
 
@@ -303,9 +306,10 @@ class ControlTables:
                 )
 
     def append(self, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
-        """As the function `append`; of a claimed table, only as long as nobody else claims it.
+        """As the function `append`. A claimed table takes the rows only while nobody else claims
+        it.
 
-        Raises Overtaken, and as the function does.
+        Raises Overtaken, and what the function raises.
         """
         marks = dict([app_transaction]) if app_transaction else {}
         written: list[Mapping[str, Any]] = []
@@ -330,8 +334,8 @@ class ControlTables:
         return state.version
 
     def tidy(self) -> None:
-        """Make one file of the small ones of a table with many appends. Readers keep their open
-        files.
+        """Make one file of the small files of each table with many appends. Readers keep the files
+        that they have open.
         """
         for path in [path for path, appends in self._appends.items() if appends >= _APPENDS_UNTIDY_MAX]:
             self._appends[path], table = 0, self._tables[path]
@@ -339,5 +343,5 @@ class ControlTables:
                 if (state := current(self._lake, table)) is not None:
                     pack(self._lake, table, state, smaller_bytes=_TIDY_BYTES)
             except (CommitConflict, LakeUnavailable, OSError) as error:
-                # Somebody else rewrote it, or the store had enough: there is a next time, and nothing depends on it.
+                # Another writer was first, or the store refused. The next call tries again; nothing depends on it.
                 log.warning("%s was not compacted: %s", path, error)

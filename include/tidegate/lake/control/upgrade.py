@@ -1,13 +1,13 @@
-"""The part of a commit to a control table before its own rows: the table is made, or upgraded; the
-lake's format is recorded.
+"""The part of a commit to a control table before its own rows: the table is made or upgraded, and
+the lake's format is recorded.
 
-In:  a lake, a table of tables/, the state a commit is decided on.
-Out: actions for the commit; rows of control/format before it.
+In:  a lake, a table of tables/, the state the commit is decided on.
+Out: actions for the commit; rows of control/format, written before it.
 
-An upgrade is decided on a state like any append (rows.py), and is one commit: all files go, the
-same rows come in files with the new columns, and the schema with them. Application transactions
-stay as they are. Killed before the commit, it leaves unnamed files (vacuum); after it the table is
-current, and a second upgrader has nothing to do.
+An upgrade is decided on a state like any append (rows.py), and is one commit. All files go, the
+same rows come in files with the new columns, and the schema comes with them. Transaction versions
+stay. A kill before the commit leaves files no log names (VACUUM removes them). After it the table
+is current, and a second upgrader has nothing to do.
 """
 
 from __future__ import annotations
@@ -42,23 +42,25 @@ MADE: Final = "made"
 BEGUN: Final = "begun"
 DONE: Final = "done"
 _MARKS: Final = {MADE: (BEGUN_ID, DONE_ID), BEGUN: (BEGUN_ID,), DONE: (BEGUN_ID, DONE_ID)}
-# A new file is made of about so much of the old ones: in memory is one new file, and a piece of its rows.
+# How much of the old files goes into one new file. Memory holds one new file, and a piece of its rows.
 _FILE_BYTES: Final = 16 << 20
 _GROUP_ROWS: Final = 1 << 16
 
 
 @dataclass(slots=True)
 class Preparation:
-    """The preparation of one commit to one table, however often it is decided: rows are converted only once."""
+    """Prepares one commit to one table. If the commit is decided again, the converted rows are used
+    again.
+    """
 
     lake: LakeFiles
     table: Table
-    upgrade: str = ""  # what the last actions upgrade
-    _written: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)  # old files -> the new one
+    upgrade: str = ""  # the upgrade in the last actions, in words
+    _written: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)  # paths of old files -> new file
 
     def actions(self, state: TableState) -> list[Action]:
-        """The actions before a commit's own rows; nothing for a table as we write it. Raises
-        LakeRefused for one we would misread.
+        """The actions before a commit's own rows; [] for a table with our layout. Raises
+        LakeRefused for a table we would misread.
         """
         check(state, self.table)
         self.upgrade = ""
@@ -78,7 +80,7 @@ class Preparation:
         return [*schema, *moved(state.files, [self._converted(state, group) for group in groups], data_change=True)]
 
     def _converted(self, state: TableState, files: Sequence[LiveFile]) -> Mapping[str, Any]:
-        """The new file of some old ones; no commit names it yet."""
+        """The `add` body of a new file with the rows of some old ones; no commit names it yet."""
         names = tuple(file.path for file in files)
         if names not in self._written:
             schema = nullable(self.table.schema)
@@ -100,7 +102,7 @@ def _groups(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
 
 
 def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Pieces for row groups, none tiny; an empty one when there are no rows at all."""
+    """Pieces large enough for row groups; one empty piece if there are no rows."""
     kept, rows, is_first = list[pa.Table](), 0, True
     for piece in pieces:
         kept.append(piece)
@@ -113,8 +115,8 @@ def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Tab
 
 
 def upgrade_table(lake: LakeFiles, table: Table) -> str:
-    """The work done, in a line; "" for nothing. Raises LakeUnavailable, LakeRefused,
-    CommitConflict.
+    """Upgrade a table. Returns what was done, in a line; "" for nothing. Raises LakeUnavailable,
+    LakeRefused, CommitConflict.
     """
     preparation = Preparation(lake, table)
 
@@ -129,22 +131,22 @@ def upgrade_table(lake: LakeFiles, table: Table) -> str:
 
 
 def _mark_made(lake: LakeFiles) -> None:
-    """A lake without any control table is made new: with our format. The maker of a lake records
-    this before its first table, so a reader of the table sees this, too.
+    """A lake without any control table gets our format. This is recorded before its first table, so
+    a reader of the table finds it.
     """
     if not lake.log(FORMAT.path).state().created and not control_tables(lake):
         record(lake, MADE, "")
 
 
 def begin(lake: LakeFiles) -> None:
-    """Before the first table is upgraded: from here on older releases keep out."""
+    """Recorded before the first table is upgraded: from here on older releases keep out."""
     if record(lake, BEGUN, f"to format {newest_format()}"):
         failpoint("format_after_begun")
 
 
 def record(lake: LakeFiles, event: str, what: str) -> bool:
-    """Say it in control/format, unless it is said; whether this did. Raises LakeUnavailable,
-    LakeRefused (somebody newer was here).
+    """Record an event in control/format, once. Returns whether this call did. Raises
+    LakeUnavailable, LakeRefused (a newer release was here).
     """
     version, is_new = newest_format(), False
     row = {"version": version, "release": __version__, "event": event, "what": what, "recorded_at": datetime.now(UTC)}

@@ -1,10 +1,11 @@
-"""Upkeep of the control tables: needless rows go, small files become one, unnamed files go.
+"""Upkeep of the control tables: needless rows go, small files become one, files no log names go.
 
-In:  a control table of tables/, and the choice of its staying rows.
-Out: commits. Appends beside it keep their rows.
+In:  a control table of tables/, and a function that chooses the rows to keep.
+Out: commits. Concurrent appends keep their rows.
 
-Only files of the state read are replaced. A concurrent append adds a file of its own, named by no
-remove of ours; after another rewrite all is looked at again on the new state (delta/exchange.py).
+Only files of the state read are replaced. A concurrent append adds its own file, which our
+commit doesn't name. After another rewrite everything is decided again on the new state
+(delta/exchange.py).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ Found = TypeVar("Found")
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
-    """Keep only the rows `stays` returns; (rows before, rows after), None when there is nothing to
-    do.
+    """Keep only the rows that `stays` returns. Returns (rows before, rows after); None if there was
+    nothing to do.
 
     Raises CommitConflict when others rewrote the table first every time.
     """
@@ -56,10 +57,10 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
 
 
 def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[int, int] | None:
-    """Take out the files all of whose rows have less in a column, by the log's statistics; rows
-    before and after.
+    """Take out each file whose rows all have less than `below` in a column, by the log's
+    statistics. Returns the rows before and after.
 
-    None when there is nothing to do. Raises CommitConflict when another commit rewrote the table
+    None if there was nothing to do. Raises CommitConflict if another commit rewrote the table
     first.
     """
     state = current(lake, table)
@@ -83,10 +84,11 @@ def compact(
     files_min: int,
     packs: Callable[[LakeFiles, Table, TableState], None] = _one_file,
 ) -> tuple[FileTotals, FileTotals] | None:
-    """One file instead of many, a checkpoint, and needless files removed; sizes before and after.
+    """Make one file of many, write a checkpoint, and remove needless files. Returns the sizes
+    before and after.
 
-    None when the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how to
-    pack one perhaps too long for the memory. Raises CommitConflict when others rewrote the table
+    None if the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how to
+    pack a table, perhaps one too long for memory. Raises CommitConflict if others rewrote the table
     first every time.
     """
 
@@ -107,7 +109,7 @@ def compact(
 
 
 def _again(attempt: Callable[[], Found]) -> Found:
-    """On the newest state each time, as long as another rewrite comes first."""
+    """Try again on the newest state, as long as another rewrite comes first."""
     for number in range(1, COMMIT_ATTEMPTS_MAX + 1):
         try:
             return attempt()
@@ -119,10 +121,10 @@ def _again(attempt: Callable[[], Found]) -> Found:
 
 
 def commit_times(lake: LakeFiles, path: str, versions: Sequence[int]) -> dict[int, float]:
-    """When versions of a Delta table were committed, Unix seconds: its log files' times, as Delta
-    itself takes them.
+    """When versions of a Delta table were committed, in Unix seconds: the times of the log's files,
+    as Delta itself takes them.
 
-    A version whose log file is gone is left out. path: the table's, relative to the lake.
+    A version whose log file is gone is left out. path: of the table, relative to the lake.
     """
     store = lake.log(path).store
     entries = {version: store.stat(commit_name(version)) for version in versions}

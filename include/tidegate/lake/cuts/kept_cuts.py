@@ -1,12 +1,12 @@
-"""The kept published cuts, and the Delta versions of silver for them.
+"""Which published cuts are kept, and which Delta versions of silver they need.
 
 In:  rows of control/cuts, and how long cuts are kept.
-Out: the staying rows; per table the versions for readers of a kept cut. Pure.
+Out: the rows to keep; per table the versions that readers of a kept cut need. Pure.
 
-A cut names only the tables changed by its window. A reader of cut C takes, for each table, the
-newest row at or below C: so a row stays as long as a kept cut resolves to it, however old it is. A
-later row with a lower version, or another id, tells such a reader of the end of its own version
-(published.py): it stays as long as a kept cut is below it.
+A cut names only the tables its window changed. A reader of cut C takes, for each table, the
+newest row at or below C, so a row stays while a kept cut resolves to it, however old it is. A later
+row with a lower version, or another id, tells such a reader that its own version is gone
+(published.py): it stays while a kept cut is below it.
 """
 
 from __future__ import annotations
@@ -41,27 +41,26 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
     published = _numpy(rows["published_at"].cast(pa.timestamp("us")).cast(pa.int64())).astype(np.int64)
     chosen = _chosen(published[is_cut], now, keep, thin_seconds)
     kept = stamps[is_cut][chosen]
-    # Each row serves the first kept cut at or above it; of a table's rows that serve the same cut the last counts.
+    # Each row serves the first kept cut at or above it. Of a table's rows that serve the same cut, the last counts.
     serves = np.searchsorted(kept, stamps, side="left")
     stays = np.zeros(rows.num_rows, dtype=bool)
     stays[np.flatnonzero(is_cut)[chosen]] = True
     at = pa.table({"table": rows["table"], "serves": serves, "at": np.arange(rows.num_rows)}).filter(pa.array(~is_cut))
     stays[_numpy(at.group_by(["table", "serves"], use_threads=False).aggregate([("at", "max")])["at_max"])] = True
     stays |= _begins_anew(rows) & (serves > 0) & ~is_cut
-    stays |= (serves == len(kept)) & ~is_cut  # of a cut that is being published right now
+    stays |= (serves == len(kept)) & ~is_cut  # rows of a cut that is being published right now
     if stays.all():
         return rows
-    # Where rows go from between two others, the later one may begin nothing anew any more.
+    # Once rows between two others are gone, the later one may no longer begin anything anew: look again.
     return kept_rows(rows.filter(pa.array(stays)), now, keep, thin_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The needs of kept cuts towards a table. versions: of silver, ascending. gone: in each of them
-    it is dropped.
+    """The needs of kept cuts for a table. versions: of silver, ascending. gone: every kept cut has
+    the table dropped.
 
-    newest: the row of control/cuts for the newest cut, as a row of its own; None before the first
-    cut.
+    newest: the table's last row, as a row of the newest cut; None before the first cut.
     """
 
     versions: list[int]
@@ -70,7 +69,7 @@ class Needed:
 
 
 def needed(rows: pa.Table) -> dict[str, Needed]:
-    """The needs for each table in kept rows; one without silver isn't there."""
+    """Per table, what the kept rows need. A table without silver isn't here."""
     rows = rows.sort_by(_ORDER)
     is_cut = pc.equal(rows["table"], "")
     newest_cut = pc.max(rows["cut_ts"].filter(is_cut)).as_py()
@@ -106,13 +105,13 @@ def _chosen(
 
 
 def _begins_anew(rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows after a repair of silver: put back or made anew before them. rows: in order."""
+    """Rows directly after silver was put back or made anew. rows: in order."""
     table = _codes(rows["table"])
     order = np.argsort(table, kind="stable")
     follows = np.append(False, table[order][1:] == table[order][:-1])
     version = _numpy(rows["delta_version"]).astype(np.int64)[order]
     silver_id = _codes(rows["silver_id"])[order]
-    # A row of an older release has none: the one before it counts.
+    # A row of an older release has no id: the row before it counts.
     at = np.where((silver_id >= 0) | ~follows, np.arange(len(order)), 0)
     silver_id = silver_id[np.maximum.accumulate(at)]
     before = np.append(-1, silver_id[:-1])

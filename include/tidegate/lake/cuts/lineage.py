@@ -1,10 +1,11 @@
-"""The tables of silver changed since a cut, with their columns, their sources, and the rows written.
+"""Which tables of silver changed since a cut, with their columns, their sources, and the written
+rows.
 
-In:  a lake; a cut before them.
+In:  a lake; an earlier cut.
 Out: AppliedTables, for OpenLineage. Nothing is written.
 
-The number of named tables is bounded, and so are their columns, their shards and the commits summed
-up.
+There are bounds for the number of named tables, of their columns and their shards, and of the
+commits summed up.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
 
 _NAMES: Final = ["source", "database", "table"]
-_WRITTEN: Final = (State.ACTIVE, State.SNAPSHOT)  # the others of a cut are behind it
+_WRITTEN: Final = (State.ACTIVE, State.SNAPSHOT)  # tables in other states are behind the cut
 _AROUND_CHARACTERS: Final = 200  # JSON's and OpenLineage's own words
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """A table of silver. columns: (name, Delta's type), () beyond the bound. sources: its tables at
-    the sources, with their columns; more_sources: those not named. rows, bytes: written; None for
-    many commits. masked: columns whose values are.
+    """A table of silver. columns: (name, Delta's type); () beyond the bound. sources: its tables at
+    the sources, with their columns. more_sources: how many more there are. rows, bytes: written;
+    None after many commits. masked: columns with masked values.
     """
 
     name: str
@@ -75,7 +76,7 @@ class AppliedTables:
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """The tables at the sources behind a table of silver: some with their columns, and the number of others."""
+    """Tables at the sources behind a table of silver: some with their columns, and how many more."""
 
     sources: tuple[TableVersion, ...]
     more: int
@@ -105,8 +106,8 @@ def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> Applied
 
 
 def captured_tables(pipeline: Pipeline, lake: LakeFiles, source: str) -> tuple[list[TableVersion], int]:
-    """Kept tables of a source with their newest columns, and the number of those not named. Raises LakeUnavailable,
-    LakeRefused.
+    """Kept tables of a source with their newest columns, and how many more there are. Raises
+    LakeUnavailable, LakeRefused.
     """
     columns = [*_NAMES, "status", "commit_ts"]
     filters: Final = [("source", "=", source)]
@@ -134,7 +135,9 @@ def captured_tables(pipeline: Pipeline, lake: LakeFiles, source: str) -> tuple[l
 
 
 def _some(names: list[str], cut_ts: int) -> list[str]:
-    """As many as are named, with another beginning at each cut: each has its turn."""
+    """As many names as the bound allows. It begins at another name at each cut, so each has its
+    turn.
+    """
     if len(names) <= LINEAGE_TABLES_MAX:
         return names
     at = zlib.crc32(str(cut_ts).encode()) % len(names)
@@ -185,7 +188,7 @@ def _written(lake: LakeFiles, name: str, version: int, flow: _Flow, after_ts: in
     columns: tuple[tuple[str, str], ...] = ()
     rows = size = None
     masked: frozenset[str] = frozenset()
-    with suppress(TidegateError):  # a spoilt table is named without more, and spoils no other
+    with suppress(TidegateError):  # a damaged table is named without columns, and doesn't affect the others
         fields = log.state().schema["fields"]
         columns = tuple((field["name"], _type_text(field["type"])) for field in fields)
         masked = frozenset(str(field["name"]) for field in fields if (field.get("metadata") or {}).get(MASK_METADATA))
@@ -208,7 +211,7 @@ def _type_text(kind: Any) -> str:
 
 
 def _sums(log: DeltaLog, version: int, after_ts: int) -> tuple[int | None, int | None]:
-    """Rows and bytes of the files written by our commits after a cut, walking back from the newest."""
+    """Rows and bytes our commits after a cut wrote, walking back from the newest commit."""
     rows = size = 0
     for at in range(version, max(-1, version - LINEAGE_COMMITS_MAX), -1):
         actions = log.actions(at)
@@ -223,7 +226,9 @@ def _sums(log: DeltaLog, version: int, after_ts: int) -> tuple[int | None, int |
 
 
 def _added(actions: Iterable[dict[str, Any]]) -> tuple[int, int]:
-    """A file with a new deletion vector is the same file: removed and added under its own path."""
+    """A file with a new deletion vector is the same file: the commit removes and adds it under one
+    path.
+    """
     adds = {action["add"]["path"]: action["add"] for action in actions if "add" in action}
     for action in actions:
         if "remove" in action:

@@ -1,25 +1,24 @@
-"""A published cut: each table's Delta version with all changes up to one commit_ts, none after.
+"""A published cut: each table's Delta version with all changes up to one commit_ts, and none after.
 
 In:  control/cuts and control/table_states, each at one version of its log; a cut_ts, or none for
      the newest.
-Out: a Cut: its complete tables, with the version to read; the others, and why.
+Out: a Cut: its complete tables with the version to read; the other tables, and why.
 
-Why the versions of a cut belong together, whatever number of sources there are:
-1. A cut_ts is at or below resolved_ts of every source that isn't behind, and resolved_ts moves at
-   transaction ends only: no transaction at or below the cut comes any more, and none is in it by
-   half.
+Why the versions of a cut belong together, for any number of sources:
+1. A cut_ts is at or below the resolved_ts of every source that isn't behind. resolved_ts moves at ends
+   of transactions only, so no transaction at or below the cut comes any more, and none is half in it.
 2. A table's window ends at the cut in one Delta commit: its version holds the table's changes up to
-   the cut. The window's rows of control/cuts and the cut's own are one commit: a reader of a cut
+   the cut. The window's rows of control/cuts and the cut's own row are one commit: a reader of a cut
    sees all its versions.
 3. A table without a row since an earlier cut had no change: its earlier version is its version at
    this cut.
-4. A reader therefore picks an existing cut, then for each table the newest row at or below it. A
-   commit_ts between two kept cuts is no cut: rows of forgotten cuts may be missing there for one
-   table, and there for another (kept_cuts.py).
-5. A table not at the cut is named in control/table_states before the cut is published, and so is a
+4, so a reader picks an existing cut, then for each table the newest row at or below it. A commit_ts
+   between two kept cuts is no cut: rows of forgotten cuts may be missing there for some tables
+   (kept_cuts.py).
+5. A table that isn't at the cut is named in control/table_states before the cut is published, so is a
    source left behind, with its tables. A later row of that log counts, too.
-6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver
-   was put back or made anew since: a version from before is something else now, or nothing.
+6. A table's versions go up, in one log. If a later row has a lower version or another id, silver was
+   put back or made anew: the earlier version is now something else, or gone.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
 
 @dataclass(frozen=True, slots=True)
 class CutTable:
-    """A complete table of a cut. path: under the lake; version: the table's Delta version at the
+    """A complete table of a cut. path: under the lake. version: the table's Delta version at the
     cut.
     """
 
@@ -88,7 +87,7 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     ).to_pylist()[-1:]
     last = _last(rows, cut_ts)
     events = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
-    # A table's row may have come since, but before its event.
+    # Since the cut was read, a table may have got its row, but not yet its event.
     if any(_is_back(row, events.get(row["table"])) for row in last):
         last = _last(control.read(lake, tables.CUTS, columns=_COLUMNS), cut_ts)
     anew = _anew(rows, cut_ts)
@@ -114,13 +113,14 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
 
 
 def newest_published_at(lake: LakeFiles) -> datetime | None:
-    """The latest time in a row of control/cuts, by whatever clock: this row counts. None before the first."""
+    """The latest time in a row of control/cuts, by the clock of its writer. None before the first."""
     at: datetime | None = pc.max(control.read(lake, tables.CUTS, columns=["published_at"])["published_at"]).as_py()
     return at
 
 
 def instant(text: str) -> int:
-    """A person's cut or time, as a commit_ts; for a time the last one in its millisecond.
+    """A cut or a time as a person writes it, as a commit_ts. For a time: the last one in its
+    millisecond.
 
     Raises UsageError.
     """
@@ -164,7 +164,7 @@ def _chosen(lake: LakeFiles, stamps: list[int], at: int | None) -> int:
 
 
 def _erased(lake: LakeFiles, at: int) -> str:
-    """Whether a person's rows were erased since; "" where that isn't known."""
+    """Words for an error, if a person's rows were erased since; "" if it isn't known."""
     try:
         rows = control.read(lake, ACTIONS, columns=["action", "outcome", "recorded_at"]).to_pylist()
     except TidegateError:
@@ -178,14 +178,14 @@ def _erased(lake: LakeFiles, at: int) -> str:
 
 
 def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:
-    """The valid row of each table at a cut."""
+    """Each table's row that is valid at a cut."""
     upto_cut = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
     last: list[dict[str, Any]] = control.last_of(upto_cut, ["table"], ["cut_ts", "published_at"]).to_pylist()
     return last
 
 
 def _anew(rows: pa.Table, cut_ts: int) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a row of the cut is of a vanished log, by later cuts' rows of the table."""
+    """Whether a row of the cut belongs to a log that is gone, judged by later rows of the table."""
     later = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.greater(rows["cut_ts"], cut_ts)))
     per_table = later.group_by("table").aggregate([("delta_version", "min"), ("silver_id", "distinct")]).to_pylist()
     of = {row["table"]: (row["delta_version_min"], row["silver_id_distinct"]) for row in per_table}
@@ -199,13 +199,13 @@ def _anew(rows: pa.Table, cut_ts: int) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _is_back(row: Mapping[str, Any], event: Mapping[str, Any] | None) -> bool:
-    """Whether a table, waiting by its row of control/cuts, no longer does by a later event."""
+    """Whether control/cuts says that a table waits, and a later event says that it no longer does."""
     later = event is not None and event["recorded_at"] > row["published_at"]
     return later and event is not None and State(row["state"]).waits and not State(event["state"]).waits
 
 
 def _told(lake: LakeFiles, pipeline: str, until: datetime | None) -> dict[str, dict[str, Any]]:
-    """Per table the newest event of control/table_states, recorded until then."""
+    """Per table, the newest event of control/table_states recorded until then."""
     filters: list[tuple[str, str, Any]] = [("pipeline", "=", pipeline)]
     if until is not None:
         filters.append(("recorded_at", "<=", until))
@@ -225,28 +225,28 @@ def _state(row: Mapping[str, Any], event: Mapping[str, Any] | None, cut_ts: int)
     said = State(event["state"])
     if event["commit_ts"] <= cut_ts or not (_is_over(said) or (state.waits and not said.waits)):
         return said, event["reason"]
-    # It is at the next cut that it is whole again, or gone, and that isn't published yet.
+    # It is whole again, or gone, at the next cut, and that one isn't published yet.
     if state is State.ACTIVE and said is State.ACTIVE:
-        # It waited in between, and no cut has a row of that: an apply was killed before one, or tries were spent.
+        # It waited in between, and no cut has a row of that: an apply was killed before its cut, or its tries ran out.
         return State.RELEASED, "it waited since, and goes on with the next cut"
     return state, event["reason"] if state.waits else ""
 
 
 def _is_over(state: State) -> bool:
-    """Whether a table named in no cut needn't be named: it had no change, or it is gone."""
+    """Whether a table without a row in any cut may be left out: it had no change, or it is gone."""
     return state in (State.ACTIVE, State.DROPPED)
 
 
 def _table(lake: LakeFiles, name: str, version: int) -> CutTable:
     pairs = splits(name)
-    if len(pairs) > 1:  # a name with a dot in it: the one that silver has
+    if len(pairs) > 1:  # a dot in a name allows two readings: take the one that silver has
         pairs = [pair for pair in pairs if _has_log(lake, tables.silver_path(*pair))] or pairs
     database, table = pairs[0]
     return CutTable(name, database, table, tables.silver_path(database, table), version)
 
 
 def _has_log(lake: LakeFiles, path: str) -> bool:
-    """One that can't be read is there, too: who reads the table is told of that."""
+    """A log that can't be read counts as existing: the reader of the table gets its error."""
     try:
         return lake.log(path).state().created
     except (LakeRefused, DeltaUnsupported):

@@ -1,16 +1,15 @@
-"""The hours up to which silver is complete, and verified: by table, and for all tables together.
+"""The hours up to which silver is complete, and verified: per table, and for all tables together.
 
 In:  a lake: the newest cut, the tables' states, the sources behind it, the verdicts of verify.
 Out: hours since 1970 (UTC); nothing is written.
 
-An hour is complete when no commit of it is missing and none can come any more: a cut says so of
-commit_ts, by the sources' clocks. An hour is never taken back. A table on hold, catching up or
-without all rows has no newer hour until it follows again, and neither have all tables together. Its
-applied_ts doesn't matter: if it is held while a snapshot fills it, applied_ts is its place in the
-log, and no word of its rows. A source left behind by the cut may yet bring an unknown table or
-shard: all tables together wait for it, and so do targets of routes. An hour still running by this
-machine's clock isn't complete, whatever a cut says: a source's clock, or a changefeed's word, may
-be ahead.
+An hour is complete if none of its commits is missing, and none can come any more. A cut says so of
+commit_ts, by the sources' clocks. A complete hour stays complete. A table held, catches up or lacks
+rows gets no newer hour until it follows again, and all tables together get none either. Its
+applied_ts doesn't count: while a snapshot fills a held table, applied_ts is its place in the log,
+and says nothing about its rows. A source behind the cut may still bring an unknown table or shard,
+so all tables together wait for it, and so do tables of tables.routes. An hour that still runs by
+this machine's clock isn't complete: a source's clock, or a changefeed, may be ahead.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate.commit_ts import physical_ms
 from tidegate.limits import HOUR_SECONDS
 
 if TYPE_CHECKING:
@@ -33,14 +33,12 @@ _HOUR_MS: Final = HOUR_SECONDS * 1000
 
 
 def hours_before(commit_ts: int) -> int:
-    """How many hours since 1970 have no commit above this one: with 2 those of 00:00 and 01:00 are complete."""
-    from tidegate.commit_ts import physical_ms  # imports numba: Airflow's DAG processor imports this module
-
+    """How many hours since 1970 are complete at commit_ts: 2 means that 00:00 and 01:00 are."""
     return physical_ms(commit_ts + 1) // _HOUR_MS
 
 
 def partition_key(hour: int) -> str:
-    """As Airflow's partition mappers read it: the beginning of the hour, UTC."""
+    """The beginning of the hour in UTC, in the form that Airflow's partition mappers read."""
     return time.strftime("%Y-%m-%dT%H:00:00", time.gmtime(hour * HOUR_SECONDS))
 
 
@@ -50,8 +48,8 @@ def hour_of(key: str) -> int:
 
 
 def complete_hours(tables: Sequence[TableStatus], wanted: Sequence[str], cut_ts: int) -> dict[str, int]:
-    """The complete hours (hours_before) of each wanted table and of ALL_TABLES; 0 of one without a
-    further hour: it waits, lacks rows, or isn't in silver.
+    """The complete hours (hours_before) of each wanted table and of ALL_TABLES. 0 for a table that
+    gets no newer hour: it waits, lacks rows, or isn't in silver.
 
     tables: all of silver's. cut_ts: the newest cut; 0 before the first.
     """
@@ -73,7 +71,7 @@ def read_complete_hours(lake: LakeFiles, wanted: Sequence[str], include: Sequenc
     from tidegate.lake.figures import status
     from tidegate.lake.standing import followed
 
-    # The cut first: a table that is held meanwhile is then held at or above it, and a source left behind there, too.
+    # The cut comes first: a table held meanwhile is then held at or above it, and so is a source left behind.
     cut_ts = status.cut_ts(lake)
     tables = status.table_statuses(lake)
     hours = complete_hours(tables, [*wanted, *matching(include, (table.table for table in tables))], cut_ts)
@@ -85,7 +83,7 @@ def read_complete_hours(lake: LakeFiles, wanted: Sequence[str], include: Sequenc
 
 
 def matching(include: Sequence[str], names: Iterable[str]) -> list[str]:
-    """Those of some tables of silver that a pattern of `completeness.include` is of."""
+    """The names of silver's tables that match a pattern of `completeness.include`."""
     from tidegate.config import matches
     from tidegate.table_names import splits
 
@@ -93,7 +91,7 @@ def matching(include: Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def read_verified_hours(lake: LakeFiles, wanted: Sequence[str], include: Sequence[str] = ()) -> dict[str, int]:
-    """The verified hours of each wanted table; 0 of one never verified, or differing. include: as above."""
+    """The verified hours of each wanted table; 0 if it was never verified, or differed. include: as above."""
     from tidegate.lake.figures.verified import verified
 
     known = verified(lake)
@@ -108,8 +106,8 @@ def this_hour() -> int:
 
 
 class NewHours:
-    """Whether a table, or all, have come to a further complete hour. tables, include, verified: as in the
-    pipeline file.
+    """Whether a table, or all tables, have reached another complete hour. tables, include, verified:
+    as in the pipeline file.
 
     kept: the hours at the last look.
     """
@@ -164,7 +162,8 @@ class NewHours:
             checked = read_verified_hours(self._lake, self._tables, self._include)
             hours |= {f"verified {name}": hour for name, hour in checked.items()}
         is_news = any(hour > self._hours.get(name, 0) for name, hour in hours.items())
-        # What waits is forgotten: it may have begun to before the run that was to add its hours looked.
+        # Hours of waiting tables are forgotten: such a table may have begun to wait before the run looked that was to
+        # add its hours.
         self._hours = hours
         return {"hours": hours} if is_news else None
 
@@ -186,6 +185,6 @@ class NewHours:
             return False
         hours, before = hours_before(cut_ts(self._lake)), self._cut_hours
         self._cut_hours = min(hours, clock)
-        # A cut that is ahead of the clock is news again in the next hour.
+        # A cut ahead of this clock is news again in the next hour.
         self._cuts_version = version if hours <= clock else -1
         return self._cut_hours != before

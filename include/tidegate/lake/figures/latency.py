@@ -3,8 +3,8 @@
 In:  silver's marker table (tables.MARKER), right after a cut was published.
 Out: rows of control/latency; percentiles of the last minutes for `tidegate status`.
 
-A marker holds the source's clock at its writing and how far this clock was ahead of the writer's
-machine. The figures are therefore true as far as the clocks of the two machines agree (NTP:
+A marker holds the source's clock when it was written, and how far that clock was ahead of the
+writer's machine, so the figures are as exact as the clocks of the two machines agree (NTP:
 milliseconds).
 """
 
@@ -28,7 +28,7 @@ from tidegate.limits import LATENCY_COMMITS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Seconds, over `markers` of them."""
+    """Seconds. markers: how many were measured."""
 
     markers: int
     p50: float
@@ -55,11 +55,10 @@ class Percentiles:
 def of_window(
     lake: LakeFiles, pipeline: str, version: int, after_ts: int, cut_ts: int, visible_us: int
 ) -> list[dict[str, Any]]:
-    """Rows of control/latency for silver's new markers in (after_ts, cut_ts], with Delta version
-    `version`.
+    """Rows of control/latency for silver's new markers in (after_ts, cut_ts]. version: of silver.
 
-    The commits of the window are found by their numbers: opening the table would list a log of many
-    days. A marker replaced by another one within the window may count as well.
+    The window's commits are found by their version numbers: opening the table would list a log of
+    many days. A marker another one replaced within the window may count, too.
     """
     place = tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)
     markers = []
@@ -79,7 +78,7 @@ def of_window(
 
 
 def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> list[str]:
-    """Live files of a version newer than the commit up to after_ts."""
+    """Live files that were added after the commit up to after_ts."""
     paths: list[str] = []
     gone: set[str] = set()
     for at in range(version, max(-1, version - LATENCY_COMMITS_MAX), -1):
@@ -94,12 +93,12 @@ def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> lis
 
 
 def recent(lake: LakeFiles, seconds: float) -> Percentiles | None:
-    """The figures of the markers newly visible in the last seconds; None when there was none."""
+    """Figures of the markers that became visible in the last seconds; None without any."""
     return _since(lake, "visible_us", int((time.time() - seconds) * 1e6))
 
 
 def written_since(lake: LakeFiles, since_us: int) -> Percentiles | None:
-    """The figures of the markers written since then, by the source's clock (Unix microseconds)."""
+    """Figures of the markers written since then, by the source's clock (Unix microseconds)."""
     return _since(lake, "written_us", since_us)
 
 

@@ -3,8 +3,9 @@
 In:  a lake: the newest file of control/maintenance.
 Out: a LastMaintain: what was done, and what the next run must do; nothing is written.
 
-A run appends its rows at its end, after the packing of this very table: its rows are the newest file's. If a run ended
-before its own rows, the file has several runs' rows: a step on a table that comes twice begins an older run.
+A run appends its rows at its end, after it packed this table, so the newest file has its rows. If a
+run was killed before that, a file has rows of several runs: a table and step that comes twice
+begins an older run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _SUMMED: Final = ("files_before", "files_after", "bytes_before", "bytes_after", 
 
 @dataclass(frozen=True, slots=True)
 class MaintainStep:
-    """A step of a run. tables: with something done. The rest is their sum; of `forget` files are rows."""
+    """A step of a run. tables: those with something done. The other fields are sums; for `forget`,
+    files are rows.
+    """
 
     step: str
     tables: int = 0
@@ -39,7 +42,9 @@ class MaintainStep:
 
 @dataclass(frozen=True, slots=True)
 class LeftStep:
-    """A step that the next run does: it failed, gave way to another writer, or was put off; detail says why."""
+    """A step left for the next run: it failed, gave way to another writer, or was put off. detail
+    says why.
+    """
 
     table: str
     step: str
@@ -49,7 +54,7 @@ class LeftStep:
 
 @dataclass(frozen=True, slots=True)
 class LastMaintain:
-    """ended_at: of its last step, Unix seconds. left: the first of left_count."""
+    """ended_at: when its last step ended, Unix seconds. left: the first left steps, of left_count."""
 
     ended_at: float
     steps: tuple[MaintainStep, ...]

@@ -3,8 +3,8 @@
 In:  a lake.
 Out: values for people (`tidegate status`, the demo's display); nothing is written.
 
-Totals come from the statistics in the Delta log; of bronze only the newest file of each source is
-opened, and only its small columns.
+Totals come from the statistics in the Delta logs. In bronze, only the newest file of each source is
+opened, and only for its small columns.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_exe
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none
-    yet. heard_at: when its newest segment was cut, Unix time.
+    """Bronze's state of a source. max_commit_ts: of all its transactions; 0 without any. heard_at:
+    when its newest segment was cut, Unix seconds.
 
-    unapplied_bytes: of files with a transaction after the cut; unapplied_since: when the first of
-    them came; unapplied_ts: the first commit after the cut, or before it as far as the files'
-    statistics tell; 0 without one. above_cut_since: when its log came above the cut, 0 where it
-    hasn't.
+    unapplied_bytes: of files with a transaction above the cut. unapplied_since: when the first of
+    these files was written. unapplied_ts: the first commit above the cut, or the cut itself, if the
+    statistics of a file can't tell; 0 without one. above_cut_since: when bronze's log of it passed
+    the cut; 0 if it hasn't.
     """
 
     source: str
@@ -62,12 +62,12 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """Silver's state of a logical table: every change up to applied_ts.
+    """Silver's state of a logical table: it has every change up to applied_ts.
 
-    way_out: what ends its wait, of a held or a released table. The rest is for a held one: why,
-    since when (ISO, UTC), the place of its trouble in its source's log (file "" when there is
-    none), the statement ("" if none), the cause (a Cause) as a program reads it, and the class of its
-    error; for others all is "" or 0. size: of the published silver, of every table; None where it isn't known.
+    way_out: the end of its wait, for a held or released table. The next fields are for a held
+    table: why, since when (ISO, UTC), the place of the trouble in its source's log (file "" without
+    one), the statement ("" without one), the cause (a Cause), and the class of its error. For other
+    tables they are "" or 0. size: of the published silver, for every table; None if it isn't known.
     """
 
     table: str
@@ -87,7 +87,7 @@ class TableStatus:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more of the table comes."""
+        """Whether no more changes of the table come."""
         return self.state in (State.DROPPED, State.LEFT)
 
 
@@ -108,8 +108,8 @@ def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
 
 
 def captured_server(lake: LakeFiles, source: str) -> Server | None:
-    """The server of a source's newest segment; NO_SERVER for a Pump, since any TiDB of its cluster
-    may write to it; None before the first. Raises LakeUnavailable.
+    """The server of a source's newest segment. NO_SERVER for a Pump, since any TiDB of its cluster
+    may write to it. None before the first segment. Raises LakeUnavailable.
     """
     files = bronze_files(lake).get(source)
     if not files:
@@ -119,7 +119,9 @@ def captured_server(lake: LakeFiles, source: str) -> Server | None:
 
 
 def captured_cluster(lake: LakeFiles, source: str) -> str:
-    """The TiDB cluster that a Pump's newest segment names; "" before there is one. Raises LakeUnavailable."""
+    """The TiDB cluster in a Pump's newest segment; "" before the first segment. Raises
+    LakeUnavailable.
+    """
     files = bronze_files(lake).get(source)
     return str(_last_row(lake, files)["server_uuid"]) if files else ""
 
@@ -129,22 +131,24 @@ def cut_ts(lake: LakeFiles) -> int:
     state = control.load(lake, tables.CUTS)
     if state is None:
         return 0
-    older = bool(layout_of(state, tables.CUTS).steps)  # what its files say of themselves is about other columns
+    older = bool(layout_of(state, tables.CUTS).steps)  # then the statistics of its files are about other columns
     bounded = [(file, None if older else file.bounds("cut_ts")) for file in state.files]
-    untold = [file for file, bounds in bounded if bounds is None]  # of another writer
+    untold = [file for file, bounds in bounded if bounds is None]  # of another writer, without statistics
     rows = control.rows_of(lake, tables.CUTS, state, pa.schema([tables.CUTS.schema.field("cut_ts")]), files=untold)
     return int(max([0, *(bounds[1] for _, bounds in bounded if bounds is not None), *rows["cut_ts"].to_pylist()]))
 
 
 def first_cut_at(lake: LakeFiles) -> float | None:
-    """When the first cut was published, Unix time, though its row has left the lake since; None before it."""
+    """When the first cut was published, Unix time, also after its row has left the lake; None before it."""
     state = control.load(lake, tables.CUTS)
     made_ms = state.metadata.get("createdTime") if state is not None else None
     return made_ms / 1000 if made_ms else None
 
 
 def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> list[TableStatus]:
-    """Every table of a cut or a state, by name. lacks_snapshots: as Pipeline says it."""
+    """Every table with a row in a cut or a state, by name. lacks_snapshots:
+    Pipeline.lacks_snapshots.
+    """
     newest = cut_ts(lake)
     states = last_states(lake)
     columns = ["table", "applied_ts", "delta_version", *SIZE_COLUMNS]
@@ -159,7 +163,7 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
             TableStatus(
                 table=name,
                 state=state.state if state is not None else State.ACTIVE,
-                # A table that a cut doesn't name had no changes: it is complete up to the newest cut all the same.
+                # A table without a row in a cut had no changes: it is complete up to the newest cut, too.
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
                 reason=state.reason if state and (held or state.state is State.SNAPSHOT) else "",
@@ -171,7 +175,7 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
 
 
 def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
-    """The facts in a held table's state, or a released one's, beyond its reason."""
+    """The fields of a held or released table beside its reason."""
     if state.state is State.RELEASED:
         return {"way_out": goes_on(state)}
     if state.state is not State.HELD:

@@ -1,13 +1,15 @@
 """How far behind silver was, and how much went through, over the last hour, day or week.
 
 In:  a lake: control/cuts (when a cut was published), bronze's log (the first commit above a cut),
-     control/ledger (rows and bytes of each window), control/usage (CPU; lag and pace of thinned cuts).
+     control/ledger (rows and bytes of each window), control/usage (CPU; lag and pace of thinned
+     cuts).
 Out: a Timeline of equal steps; nothing is written.
 
-All are bounded by maintain: it thins cuts, forgets old ledger rows, and sums up usage. A step of more than an hour ago
-shows what apply itself recorded of its cuts, and the kept ones.
+maintain bounds all of these: it thins cuts, forgets old ledger rows, and sums up usage. A step
+older than an hour shows what apply itself recorded of its cuts, and the kept cuts.
 
-A quiet source's newest cut gets older, and silver lacks nothing: it is behind from the first commit above the cut on.
+While a source is quiet its newest cut gets older, and silver lacks nothing, so silver is behind
+from the first commit above the cut on, not from the cut on.
 """
 
 from __future__ import annotations
@@ -39,12 +41,12 @@ _LEDGER: Final = ["cut_ts", "rows", "payload_bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Equal steps of step_seconds, the last one ends at end (Unix seconds).
+    """Equal steps of step_seconds; the last one ends at end (Unix seconds).
 
     lag: seconds, the largest in each step; None before the first known cut. rows, payload_bytes:
-    applied in it. window_seconds: the longest time from one cut to the next one, the latter in the
-    step; None where none is known. capture_cpu, apply_cpu: CPU seconds a second, of all sources
-    together; None where nothing is known.
+    applied in the step. window_seconds: the longest time from one cut to the next one, counted in
+    the step of the later one; None if none is known. capture_cpu, apply_cpu: CPU seconds per
+    second, all sources together; None if nothing is known.
     """
 
     end: float
@@ -58,12 +60,12 @@ class Timeline:
 
     @property
     def rows_a_second(self) -> float:
-        """Over the last five steps."""
+        """Mean over the last five steps."""
         return self._a_second(self.rows)
 
     @property
     def bytes_a_second(self) -> float:
-        """Over the last five steps."""
+        """Mean over the last five steps."""
         return self._a_second(self.payload_bytes)
 
     @property
@@ -76,7 +78,9 @@ class Timeline:
         return sum(amounts[-_RATE_STEPS:]) / (_RATE_STEPS * self.step_seconds)
 
     def with_lag_now(self, seconds: float | None) -> Timeline:
-        """The timeline with the present. A lag of now has grown since its beginning, also unseen by bronze."""
+        """The timeline with the present lag. That lag has grown since it began, even if no cut
+        shows it.
+        """
         if seconds is None:
             return replace(self, lag=(*self.lag[:-1], None))
         lag, since = list(self.lag), self.end - seconds
@@ -99,7 +103,7 @@ def timeline(
     """
     step = seconds / STEPS
     edges = [now - seconds + step * number for number in range(STEPS + 1)]
-    # What was published late is older than it was published: by up to a day, or as much as is shown.
+    # A cut is older than its publication: by up to CUTS_LATE_SECONDS, or by as much as is shown.
     oldest = now - seconds - max(seconds, CUTS_LATE_SECONDS)
     newer = ("cut_ts", compose(max(0, int(oldest * 1000))))
     wanted = ["cut_ts", "published_at"]
@@ -116,7 +120,7 @@ def timeline(
     complete = [inf if stamp is None else physical_ms(stamp) / 1000 for stamp in stamps]
     lag = tuple(_lags(edges, published, complete, dense=dense))
     ledger = control.read_above(lake, tables.LEDGER, newer, columns=_LEDGER)
-    # A window is dated by its cut: it was published within its lag after that.
+    # A window is dated by its cut, which was published later, by its lag.
     seconds_of = (ledger["cut_ts"].to_numpy().astype(np.int64) >> LOGICAL_BITS) / 1000
     places = np.searchsorted(edges, seconds_of, side="right") - 1
     inside = (places >= 0) & (places < STEPS)
@@ -142,8 +146,8 @@ def _windows(edges: list[float], published: list[float]) -> Iterator[float | Non
 
 
 def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:
-    """complete: the moment of the first commit above each cut. dense: every cut is there, so just
-    before one is published the one before it counts, and after the last one it does until now.
+    """complete: when the first commit above each cut was made. dense: all cuts are here. Then the
+    previous cut counts until one is published, and the last one counts until now.
     """
     steps = len(edges) - 1
     for step in range(steps):

@@ -1,11 +1,11 @@
 """CPU of capture and apply over time, in control/usage: small, and bounded.
 
 In:  a process at work; rows of control/usage.
-Out: a row a minute while it works; the sums of older rows; the CPU of each step of a time.
+Out: one row per minute of work; sums of older rows; the CPU use in each step of a time.
 
-A lake that is slow or away delays no work: another thread appends, and rows wait for it. A killed
-process loses the rows that it had not appended, mostly a minute's. With many sources each row is
-about a longer time: together they append some ten rows a minute.
+A slow lake delays no work: another thread appends the rows. A killed process loses the rows it had
+not appended, mostly those of one minute. With many sources each row covers a longer time: all
+sources together append some ten rows per minute.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _COLUMNS: Final = ["work", "ended_ms", "seconds", "cpu_seconds", "lag_seconds", 
 
 
 def tree_cpu_seconds(root: int) -> float:
-    """User and system time of a process and of all below it, those that have ended included; where there is no /proc,
-    of this process.
+    """User and system time of a process and of all its descendants, also of those that have ended.
+    Without /proc: of this process.
     """
     total, pids = 0.0, [root]
     while pids:
@@ -70,7 +70,7 @@ def tree_cpu_seconds(root: int) -> float:
             for children in folder.glob("task/*/children"):
                 pids += map(int, children.read_text().split())
         except (OSError, ValueError):
-            continue  # it ended meanwhile: its time is its parent's then
+            continue  # it has ended: its parent's figures have its time
     return total or sum(os.times()[:4])
 
 
@@ -84,13 +84,13 @@ def age_seconds(pid: int) -> float:
 
 
 def every_seconds(sources: int) -> float:
-    """The time that a row is about, in a pipeline with so many sources."""
+    """How long one row covers, in a pipeline with so many sources."""
     return max(USAGE_SECONDS, USAGE_SOURCE_SECONDS * sources)
 
 
 class Meter:
-    """The usage of one process, for one thread. root: another process, which was started for this work alone and is
-    above it: the first row has its start, too.
+    """The CPU use of one process. Not thread-safe. root: an ancestor process started only for this
+    work; the first row includes its start.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Meter:
         self._gap: float | None = None
 
     def cut(self, lag_seconds: float) -> None:
-        """A cut was published. lag_seconds: of the oldest change that readers see by it."""
+        """A cut was published. lag_seconds: of the oldest change that readers see with it."""
         now = time.monotonic()
         self._lag = max(lag_seconds, self._lag or 0.0)
         if self._cut_at is not None:
@@ -123,13 +123,13 @@ class Meter:
         self._cut_at = now
 
     def tick(self) -> None:
-        """Called every second or so; does nothing until a row is due."""
+        """Call it about once a second. It does nothing until a row is due."""
         if time.monotonic() - self._began >= self._every:
             self._take()
             self._append()
 
     def close(self) -> None:
-        """Append the rest; a slow lake is waited for a little."""
+        """Append the rest. It waits for a slow lake only shortly."""
         if time.monotonic() - self._began >= USAGE_LEAST_SECONDS:
             self._take()
             self._append()
@@ -170,7 +170,8 @@ def capture_meter(lake: LakeFiles, pipeline: Pipeline, source: str) -> Meter:
 
 
 def summed(rows: pa.Table, now: float) -> pa.Table:
-    """Those of the last hours as they are, sums of older ones, nothing beyond a week. Summed again they stay the same.
+    """Rows of the last hours as they are, sums of older rows, nothing older than a week. Doing it
+    twice changes nothing.
 
     now: Unix seconds.
     """
@@ -188,7 +189,9 @@ def summed(rows: pa.Table, now: float) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class UsedSteps:
-    """Equal steps; None where nothing is known. cpu: by work, CPU seconds a second. lag, gap: seconds, the largest."""
+    """Equal steps; None where nothing is known. cpu: per work, CPU seconds per second. lag, gap:
+    largest seconds.
+    """
 
     cpu: dict[UsedBy, tuple[float | None, ...]]
     lag: tuple[float | None, ...]
@@ -206,7 +209,7 @@ def used_steps(lake: LakeFiles, edges: Sequence[float]) -> UsedSteps:
         if not 0 <= step < len(lag):
             continue
         gap[step] = max(gap[step] or 0.0, row["gap_seconds"] or 0.0) if row["gap_seconds"] is not None else gap[step]
-        # It grew to that since the first change that readers lacked.
+        # The lag grew to that from the first change that readers lacked.
         since, at = ended - row["lag_seconds"], step
         while at >= 0 and edges[at + 1] > since:
             lag[at] = max(lag[at] or 0.0, min(edges[at + 1], ended) - since)
@@ -216,7 +219,7 @@ def used_steps(lake: LakeFiles, edges: Sequence[float]) -> UsedSteps:
 
 
 def _cpu(rows: pa.Table, edges: npt.NDArray[np.float64]) -> tuple[float | None, ...]:
-    """None before the first row and after the last one; 0 where nothing worked between them."""
+    """None before the first row and after the last one; 0 between rows without work."""
     if not rows.num_rows:
         return (None,) * (len(edges) - 1)
     ends, lengths = rows["ended_ms"].to_numpy() / 1000, np.maximum(rows["seconds"].to_numpy(), 1e-3)

@@ -25,8 +25,9 @@ _COUNTED: Final = ("equal", "different", "unsettled")
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """outcome: the last run's word. through_ts: no fault from at or below it is left. at: ISO, UTC.
-    rows: of silver as the run counted them; None where it compared nothing.
+    """outcome: of the last run. through_ts: what was equal has no fault from at or below it; 0:
+    nothing was. at: ISO, UTC. rows: of silver, as the run counted them; None if it compared
+    nothing.
     """
 
     outcome: str
@@ -37,8 +38,8 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTogether:
-    """outcomes: how many tables have each. through_ts: no table ever verified has a fault from at
-    or below it; 0 when none is known. never: tables never verified. last_at: of the newest
+    """outcomes: outcome -> number of tables. through_ts: the smallest of the tables' own; tables
+    with 0 don't count. never: number of tables never verified. last_at: of the newest
     verification, ISO, UTC; "" for none.
     """
 
@@ -49,7 +50,7 @@ class VerifiedTogether:
 
     @classmethod
     def of(cls, names: Collection[str], by_name: Mapping[str, Verified]) -> VerifiedTogether:
-        """The sum over some tables."""
+        """The sum over the tables with these names."""
         known = [by_name[name] for name in names if name in by_name]
         through_ts = min((each.through_ts for each in known if each.through_ts), default=0)
         last_at = max((each.at for each in known), default="")
@@ -58,11 +59,11 @@ class VerifiedTogether:
 
 
 def verified(lake: LakeFiles) -> dict[str, Verified]:
-    """A table with several shards gets the weakest: the smallest through_ts, and an outcome other
-    than `equal` if any.
+    """The last verdict per table of silver. A table with several shards gets the weakest: the
+    smallest through_ts, and an outcome other than `equal` if one has it.
 
-    A verdict without a source means no source had the table: it replaces all before it, until a
-    source has the table again. Verdicts of sources no longer in the pipeline don't count.
+    A verdict without a source says that no source had the table. It replaces all earlier verdicts,
+    until a source has the table again. Verdicts of sources that left the pipeline don't count.
     """
     by = ["source", "database", "table", "silver"]
     columns = [*by, "outcome", "verified_through", *VERIFIED_ORDER, "silver_rows"]
@@ -78,7 +79,7 @@ def verified(lake: LakeFiles) -> dict[str, Verified]:
 
 
 def _counting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The verdicts of one silver table with weight today."""
+    """The verdicts of one silver table that count today."""
     sourceless = [row for row in rows if not row["source"]]
     if not sourceless:
         return rows

@@ -1,8 +1,8 @@
 """Migration 2: the facts of a table beside its cause have columns of their own.
 
-In:  rows of control/table_states as lakes of format 2 have them: a released table keeps the cause
-     of its hold while it is still known for it.
-Out: the same rows with approved_ts and unread; of released tables, without a cause.
+In:  rows of control/table_states of format 2. There a released table keeps the cause of its hold,
+     as long as something of that hold still counts.
+Out: the same rows with approved_ts and unread; a released table has no cause.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from tidegate.tables.form import Table
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """stored: the columns in the log. steps: the changes for its rows, in order. added: nullable
-    columns to add after those. differs: why none of it can be read, "" when it can; unknown:
-    because of unknown columns.
+    """stored: the columns in the log. steps: the migrations of its rows, in order. added: nullable
+    columns to add after these. differs: why it can't be read; "" if it can. unknown: it differs by
+    unknown columns.
     """
 
     stored: pa.Schema
@@ -46,7 +46,9 @@ class Layout:
         return "; ".join([*steps, *([f"columns added: {', '.join(self.added)}"] if self.added else [])])
 
     def upgraded(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Rows with the columns in the log (a file may lack some), with those of the schema."""
+        """Rows with the stored columns (a file may lack some), as rows with the columns of the
+        schema.
+        """
         rows = _filled(rows, self.stored)
         for step in self.steps:
             rows = step.converted(rows)
@@ -102,7 +104,9 @@ def _named(names: Iterable[str]) -> str:
 
 
 def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With exactly these columns; a missing one is null: another writer may leave it out."""
+    """Rows with exactly these columns. A missing column is null: another writer may have left it
+    out.
+    """
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
@@ -110,7 +114,7 @@ def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def refusal(layout: Layout) -> tuple[str, str]:
-    """The fault of an unreadable table, and the way out."""
+    """Why a table can't be read, and the way out."""
     if layout.unknown:
         what = f"its columns aren't those of this tidegate ({__version__}): {layout.differs}"
         way = "install that release or a newer one, and start this again"

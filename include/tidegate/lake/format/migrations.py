@@ -21,14 +21,14 @@ Convert = Callable[[pa.Table], pa.Table]
 class Migration:
     """One change of one control table.
 
-    number: the format with it is FIRST_FORMAT and this; several tables may change with one number.
-    what: for people, in a few words. old: the names of the table's columns before; by them it is
-    recognised, so the new ones must differ. later: those of the old columns newer than the table's
-    first release, nullable: a still older lake lacks some of them, and its rows have null there.
-    convert: rows with the old columns -> rows with the columns of tables/, or of the next change
-    of the table, with their types whatever the rows are. It is pure, gets a piece of the table at a
-    time (an empty one first, to see the resulting columns), and looks at no other row than its own.
-    None: nullable columns came; readers have null for them.
+    number: the format with this change is FIRST_FORMAT + number. Changes of several tables may have
+    one number. what: for people, in a few words. old: the names of the table's columns before the
+    change. A table is recognised by them, so the new names must differ. later: those of the old
+    columns, nullable, newer than the table's first release. An older lake may lack some: its rows
+    have null there. convert: rows with the old columns -> rows with the columns of tables/, or of
+    the table's next change, with the right types also for no rows. It is pure. It gets a piece of
+    the table at a time (first an empty one, to see the columns), and each row only from its own old
+    row. None: nullable columns were added, and readers have null for them.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Migration:
     later: tuple[pa.Field, ...] = ()
 
     def is_of(self, names: Collection[str]) -> bool:
-        """Whether this changes a table with these columns."""
+        """Whether this converts a table with these columns."""
         may_lack = {field.name for field in self.later}
         return self.convert is not None and self.old - may_lack <= set(names) <= self.old
 
@@ -77,10 +77,10 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(5, "control/usage", "a new table: what capture and apply used"),
 )
 
-# The first one that a lake could tell of itself; what had no control/format is 0.
+# The first format that a lake records itself; a lake without control/format has format 0.
 FIRST_FORMAT: Final = 1
 
 
 def newest_format() -> int:
-    """The one this release writes."""
+    """The format this release writes."""
     return FIRST_FORMAT + max((migration.number for migration in MIGRATIONS), default=0)

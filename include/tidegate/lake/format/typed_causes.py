@@ -1,13 +1,13 @@
-"""Migration 1: decisions about a table rest on a value, no longer on words of `error` or `reason`.
+"""Migration 1: a value decides about a table, and no longer words in `error` or `reason`.
 
-In:  rows of control/table_states and control/followed as lakes of format 0 have them.
-Out: the same rows of the next format: table_states without `error`, with cause, fault, needs,
-     times, partner, source and snapshot; followed with a positive commit_ts, and `whole` where its
-     sign meant lacking rows.
+In:  rows of control/table_states and control/followed of format 0.
+Out: the same rows in the next format. table_states lacks `error`, and has cause, fault, needs,
+     times, partner, source and snapshot. followed has a positive commit_ts, and `whole`: its sign
+     meant that rows lack.
 
-The words of format 0 stand here alone: lakes of this format still have them. In a reason of format
-0 a remedy says the table's needs; a table waiting with another quotes the other's, and needs the
-same. Gates don't look there, for they quote the user's statement.
+The words of format 0 are only here: lakes of that format still have them. In a reason of format 0 a
+remedy says what the table needs. A table that waits with another quotes the other's reason, and
+needs the same. Reasons of gates aren't searched, since they quote the user's statement.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def states(rows: pa.Table) -> pa.Table:
 
 
 def typed(state: str, error: str, reason: str) -> dict[str, Any]:
-    """The content of a row of table_states beside its state."""
+    """The new columns of a row of table_states."""
     word, _, rest = error.partition(" ")
     if state == "snapshot":
         return {"snapshot": error or None}
@@ -102,7 +102,7 @@ def _needs(cause: str, reason: str) -> str | None:
 
 
 def _times(text: str) -> int:
-    """A hold of the first releases doesn't say how often."""
+    """How often it failed; the first releases don't say."""
     return int(text) if text.isdigit() else 1
 
 

@@ -1,7 +1,8 @@
-"""The paper of a folder only like a lake: a backup, a restore under way, a lake moved away.
+"""The note in a folder that only looks like a lake: a backup, an unfinished restore, a lake moved
+away.
 
 In:  a lake's folder.
-Out: Paper, in control/copy.json; LakeRefused for whoever takes such a folder for a lake.
+Out: Paper, the content of control/copy.json; LakeRefused if somebody uses such a folder as a lake.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ class FolderKind(StrEnum):
     """The kind of the folder."""
 
     BACKUP = "backup"
-    RESTORE = "restore"  # a lake on its way
-    MOVE = "move"  # a lake on its way
-    MOVED = "moved"  # a lake that is elsewhere now
+    RESTORE = "restore"  # will be a lake
+    MOVE = "move"  # will be a lake
+    MOVED = "moved"  # was a lake, which is elsewhere now
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """other: where the rows came from; of MOVED where they went. whole: of an ended backup, its
-    manifest (copies/manifest.py); of a restore {"id": of the backup}.
+    """other: where the rows came from; of MOVED where they went. whole: of a complete backup, its
+    manifest (copies/manifest.py); of a restore, {"id": of the backup}.
     """
 
     kind: FolderKind
@@ -59,20 +60,20 @@ class Paper:
             ) from error
 
     def write(self, store: LogStore) -> None:
-        """In the place of another."""
+        """Replaces another paper."""
         document = {"kind": self.kind, "pipeline": self.pipeline, "other": self.other, "whole": self.whole}
         store.replace(NAME, json.dumps(document, ensure_ascii=False).encode())
 
 
 def check_is_lake(lake: LakeFiles) -> None:
-    """Raises LakeRefused for a folder with such a paper. One look."""
+    """Raises LakeRefused for a folder with a paper. Reads one object."""
     refusal = why_no_lake(lake)
     if refusal is not None:
         raise refusal
 
 
 def why_no_lake(lake: LakeFiles) -> LakeRefused | None:
-    """The refusal, in the paper's words, for anybody about to use the folder as a lake; None
+    """The error for everybody who would use the folder as a lake, in the paper's words; None
     without a paper. Raises LakeUnavailable.
     """
     store = lake.store(FOLDER)

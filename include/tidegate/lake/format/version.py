@@ -1,11 +1,11 @@
-"""The format of a lake; a release never reads or writes a newer format than it knows.
+"""The format of a lake. A release never reads or writes a newer format than it knows.
 
 In:  the log of control/format.
 Out: Format; LakeRefused. lake/control/upgrade.py writes control/format.
 
-The version stands in the log's application transactions: the newest begun one, and the newest done
-one. To look is one look at a log, once per LakeFiles object. A process at work during its lake's
-upgrade isn't told by this: it meets a table with unknown columns (layout.py), and stops there.
+The log's transaction versions hold the format: the newest begun, and the newest that is done.
+A look reads this log, once per LakeFiles object. A process that works while its lake is upgraded
+doesn't learn of it here: it meets a table with unknown columns (layout.py), and stops there.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ log = logging.getLogger(__name__)
 BEGUN_ID: Final = "tidegate/format"
 DONE_ID: Final = "tidegate/format/done"
 _NAMES: Final = {table.path.rpartition("/")[2] for table in ALL if table.path.startswith("control/")}
-_said: set[str] = set()  # roots of older lakes that this process has told of
+_said: set[str] = set()  # roots of older lakes that this process has logged
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """version: the newest begun; 0 for a lake from before versions, or a missing one.
+    """version: the newest begun format; 0 for a lake without control/format, or a missing lake.
 
-    done: the newest with all tables upgraded to it. release: the writer of the newest row, ""
-    without one. is_there: whether the lake has any control table.
+    done: the newest format to which all tables are upgraded. release: the writer of the newest row;
+    "" without a row. is_there: whether the lake has any control table.
     """
 
     version: int = 0
@@ -52,12 +52,12 @@ class Format:
 
     @property
     def is_ours(self) -> bool:
-        """Whether nothing is to be upgraded."""
+        """Whether there is nothing to upgrade."""
         return self.done == newest_format()
 
     @property
     def told(self) -> str:
-        """For people, in a line."""
+        """The format in a line, for people."""
         if not self.is_there:
             return "no control tables yet"
         by = f" (by tidegate {self.release})" if self.release else ""
@@ -72,15 +72,15 @@ class Format:
 
 
 def check_format(lake: LakeFiles) -> int:
-    """The newest format begun; 0 when there was none. Raises LakeRefused for a newer lake, or a
-    folder that is none.
+    """The newest begun format; 0 without one. Raises LakeRefused for a newer lake, or for a folder
+    without a lake.
     """
     check_is_lake(lake)
     state = lake.log(FORMAT.path).state()
     version = state.transaction(BEGUN_ID)
     if version > newest_format():
         newest = _newest(lake, state)
-        by = newest.release if newest.release != __version__ else ""  # the newest row may be one of ours
+        by = newest.release if newest.release != __version__ else ""  # this release may have written the newest row
         raise LakeRefused(
             f"the lake has format {version}, written by {f'tidegate {by}' if by else 'a newer tidegate'};"
             f" this is tidegate {__version__}, which knows formats up to {newest_format()}",
@@ -91,7 +91,7 @@ def check_format(lake: LakeFiles) -> int:
 
 
 def tell_older(root: str, version: int) -> None:
-    """Once for each lake: it is older, and is read all the same."""
+    """Log once for each lake it is older, and is read nevertheless."""
     if version < newest_format() and root not in _said:
         _said.add(root)
         log.info("%s has format %d; it is read as format %d", root, version, newest_format())
@@ -104,7 +104,9 @@ def format_of(lake: LakeFiles) -> Format:
 
 
 def _newest(lake: LakeFiles, state: TableState) -> Format:
-    """With the release, by whatever columns the rows have: a newer release may have given them more."""
+    """The format with its release. Only known columns are read: a newer release may have added
+    some.
+    """
     rows = list[dict[str, Any]]()
     for item in state.files:
         with lake.open(f"{FORMAT.path}/{item.local_path}") as file:
@@ -119,6 +121,6 @@ def _newest(lake: LakeFiles, state: TableState) -> Format:
 
 
 def control_tables(lake: LakeFiles) -> set[str]:
-    """Names of tables of tables/ in control/; of a new lake none."""
+    """Names of the tables of tables/ that control/ has; none in a new lake."""
     listed = lake.listed("control")
     return _NAMES & {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}

@@ -1,11 +1,13 @@
-"""A waiter for a job's lease says so in the lake: a loop with this lease ends sooner than in an hour.
+"""Whoever waits for a job's lease says so in the lake. The holder then ends sooner than after its
+hour.
 
-In:  a lake, the job and whose it is.
-Out: wait_for_lease(), for the waiter; Wishes, for the holder: does somebody wait?
+In:  a lake; the job, and the pipeline or source it is for.
+Out: wait_for_lease(), for the waiter; Wishes, for the holder.
 
-A waiter makes a file at each look, in control/leases/<pipeline or source>.<job>.wanted, and removes the one before. The
-holder removes at its first look what it sees: a living waiter makes another one, a killed one doesn't. A killed
-waiter's file therefore ends no run, not even one that may not remove it, and no clocks are compared.
+At each look a waiter makes a file in control/leases/<pipeline or source>.<job>.wanted, and removes
+its last one. At its first look the holder removes all files there: a living waiter makes another
+one, a killed waiter doesn't, so a killed waiter's file ends no run, even if the holder may not
+remove it. No clocks are compared.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from tidegate.limits import LEASE_WAIT_SAID_SECONDS, LEASE_WISH_SECONDS, LEASE_W
 
 
 def wait_for_lease(lake: LakeFiles, of: str, job: str, wait_seconds: float, *, report: Callable[[str], None]) -> Lease:
-    """A job's lease, once nobody has it; `of` is a pipeline or a source.
+    """The lease of a job, for a pipeline or a source (`of`), once nobody has it.
 
-    Raises LeaseHeld when somebody has it for wait_seconds; LakeUnavailable, LakeRefused.
+    Raises LeaseHeld if somebody still has it after wait_seconds; LakeUnavailable, LakeRefused.
     """
     wishes, mark = lake.store(_folder(of, job)), ""
     until, said_at = time.monotonic() + wait_seconds, 0.0
@@ -54,7 +56,7 @@ def wait_for_lease(lake: LakeFiles, of: str, job: str, wait_seconds: float, *, r
 
 
 class Wishes:
-    """The wishes of others to the holder of a job's lease."""
+    """For the holder of a job's lease: does somebody wait for it?"""
 
     def __init__(self, lake: LakeFiles, of: str, job: str) -> None:
         self._lake, self._of, self._job = lake, of, job
@@ -62,9 +64,10 @@ class Wishes:
         self._left: frozenset[str] | None = None
 
     def made(self) -> bool:
-        """Whether somebody waits for the lease since this holder looks; cheap enough to be asked all the time.
+        """Whether somebody has begun to wait since this holder's first look. Cheap enough for every
+        turn of a loop.
 
-        A store without an answer says nothing: the holder meets it elsewhere.
+        If the store doesn't answer, the answer is no: the holder meets that error elsewhere.
         """
         now = time.monotonic()
         if self._looked_at is not None and now - self._looked_at < LEASE_WISHES_LOOK_SECONDS:

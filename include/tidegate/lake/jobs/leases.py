@@ -1,7 +1,7 @@
 """Only one process at a time does a job in a lake, on any machine: apply or maintain of a pipeline, or a capture.
 
-In:  a lake, the job and whose it is.
-Out: the job's lease, in control/leases/<pipeline or source>.<job>; its newest entry, for whoever looks.
+In:  a lake; the job, and the pipeline or source it is for.
+Out: the job's lease, in control/leases/<pipeline or source>.<job>; its newest entry, for reports.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LEASES: Final = "control/leases"
 def take_lease(
     lake: LakeFiles, of: str, job: str, *, report: Callable[[str], None], stop: threading.Event | None = None
 ) -> Lease:
-    """The lease of a job, renewed until it is released.
+    """The lease of a job. It is renewed until it is released.
 
-    A holder whose process certainly ended doesn't keep it; another one without renewals keeps it
-    for its term. Whoever writes to a lake comes by here first, so here the store is asked whether
-    two writers can share it. Raises LeaseHeld at the holder's first sign of life, or when stop is
-    set; LakeUnavailable, LakeRefused.
+    If its last holder's process has certainly ended, it is free. A holder that only stopped
+    renewing keeps it until its term ends. Every writer to a lake takes a lease first, so this also
+    asks whether two writers can share the store. Raises LeaseHeld at the holder's first sign of
+    life, or when stop is set; LakeUnavailable, LakeRefused.
     """
     leases = _store(lake)
     check_makes_once(leases)
@@ -42,6 +42,6 @@ def newest_sign(lake: LakeFiles, of: str, job: str) -> LeaseEntry | None:
 
 
 def _store(lake: LakeFiles) -> LogStore:
-    """A request that hangs must not take a whole term."""
+    """A store for leases: a request that hangs ends before the term does."""
     options = {name.lower(): value for name, value in lake.storage_options.items()}
     return log_store(lake.uri(LEASES), {"timeout": f"{LEASE_ANSWER_SECONDS_MAX:g}s"} | options)

@@ -1,10 +1,11 @@
-"""Cuts of a run of apply that goes on: news once a minute, for whoever wants no end of the run.
+"""Cuts a running apply has published: news once a minute, for those who can't wait for the run's
+end.
 
 In:  the log of control/cuts, and apply's lease, looked at once a minute.
-Out: the newest cut, if the run of the last look has published it.
+Out: the newest cut, if the run seen at the last look has published it.
 
-The end of a run is told by the run itself. A cut of a run that has ended is no news. Nor is one at the first look at a
-run: a short run ends before the second.
+The run itself announces its end, so a cut of an ended run is no news here. A cut at the first look
+at a run isn't either: a short run ends before the second look.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class NewCuts:
-    """pipeline: its name, by which apply's lease is known. kept: as the property of this name gave it."""
+    """pipeline: its name, which is in the name of apply's lease. kept: the value of the property
+    `kept`.
+    """
 
     def __init__(self, pipeline: str, kept: Mapping[str, Any] | None, look_seconds: float) -> None:
         self._pipeline, self._look_seconds = pipeline, look_seconds
@@ -31,14 +34,14 @@ class NewCuts:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """The run of the last look, and its newest cut, as JSON."""
+        """The run seen at the last look, and its newest cut, as JSON."""
         return self._known
 
     def open(self, lake: str, options: dict[str, str]) -> None:
-        """Blocks."""
+        """Open the logs. Blocks."""
         from tidegate.delta.log import DeltaLog
         from tidegate.delta.tail import LogTail
-        from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
+        from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread that looks
         from tidegate.tables import CUTS
 
         self._lake = LakeFiles(lake.rstrip("/"), options)

@@ -1,12 +1,11 @@
-"""News in commits of bronze: is there anything for an apply run?
+"""News in commits of bronze: does an apply run have work?
 
 In:  the actions of bronze's commits, in order.
-Out: whether a change has come within reach of the cut since apply was last woken.
+Out: whether a change has come within reach of the cut since apply was last started.
 
-A source proves its quiet by rows without bytes: such a commit moves resolved_ts and nothing else,
-and Spark need not be started for it. It does matter when changes of another source were waiting for
-it, because the cut is the smallest resolved_ts of all sources. Both stand in the statistics of the
-add actions; no data is read.
+A quiet source sends segments without bytes. Such a commit only moves resolved_ts, and Spark need
+not start for it. It counts if changes of another source wait for it, because the cut is the
+smallest resolved_ts of all sources. The statistics of the add actions have both: no data is read.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from tidegate.segments.frontier import cut_frontier
 
 
 class BronzeNews:
-    """Changes between the last call of `taken` and now. All times are commit_ts.
+    """Changes since the last call of `taken`. All times are commit_ts.
 
-    resolved: per source, how far it is known. [first, last]: the place of changes apply wasn't
-    woken for.
+    resolved: source -> how far it is known. [first, last]: where the changes lie for which apply
+    hasn't been started yet.
     """
 
     def __init__(self, sources: tuple[str, ...] = ()) -> None:
@@ -45,7 +44,7 @@ class BronzeNews:
                 self._add_file(action["add"])
 
     def add_unknown(self) -> None:
-        """A commit can't be looked at any more: it may be anything."""
+        """A commit is no longer in the log: it may have had changes."""
         self._unknown = True
 
     @property
@@ -54,19 +53,19 @@ class BronzeNews:
         return self._unknown or (self._first is not None and self._first <= self.frontier)
 
     def taken(self) -> None:
-        """Apply is woken: the log resolved by now is its business."""
+        """Apply was started: it takes everything resolved by now."""
         self._unknown = False
         if self._first is not None:
             frontier = self.frontier
             self._first = max(self._first, frontier + 1) if self._last > frontier else None
 
     def to_json(self) -> dict[str, Any]:
-        """For a store beyond this process's life."""
+        """For a store that outlives this process."""
         return {"resolved": self._resolved, "first": self._first, "last": self._last}
 
     @classmethod
     def from_json(cls, sources: tuple[str, ...], kept: Mapping[str, Any]) -> BronzeNews:
-        """The content of to_json, for the pipeline's present sources."""
+        """The inverse of to_json, for the pipeline's present sources."""
         news = cls(sources)
         news._resolved = {str(name): int(ts) for name, ts in kept["resolved"].items()}
         news._first = None if kept["first"] is None else int(kept["first"])
@@ -75,8 +74,8 @@ class BronzeNews:
 
     @property
     def frontier(self) -> int:
-        """Up to where every source is known; a source silent so far holds the cut back, as it does
-        in apply.
+        """Up to here every source is known. A source that has sent nothing holds this back, as it
+        holds the cut back.
         """
         return cut_frontier(self._resolved, self._sources or self._resolved.keys())
 
@@ -92,16 +91,16 @@ class BronzeNews:
             return
         known = self._resolved.get(source, 0)
         self._resolved[source] = max(known, resolved)
-        if last > known:  # 0 when no transaction is in it; not above `known` when bronze's files were only rewritten
+        if last > known:  # last is 0 without a transaction, and isn't above `known` if upkeep rewrote a file
             self._first = first if self._first is None else min(self._first, first)
             self._last = max(self._last, last)
 
 
 class FollowedBronze:
-    """Bronze's log since the last news. kept: the memory of then, to be stored once the news is
-    safe.
+    """Bronze's log since the last news. kept: the memory at the last news, to be stored once the
+    news is safe.
 
-    hourly: a further hour reached by all sources is news, too: the cut comes to it.
+    hourly: it is also news if all sources have reached another hour: the cut reaches it then.
     """
 
     def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float, *, hourly: bool = False) -> None:
@@ -119,8 +118,8 @@ class FollowedBronze:
         self._fired_at = time.monotonic()
 
     def open(self, lake: str, options: dict[str, str]) -> None:
-        """Blocks."""
-        from tidegate.tables import SEGMENTS  # imports pyarrow: in the thread of whoever looks
+        """Open the log. Blocks."""
+        from tidegate.tables import SEGMENTS  # imports pyarrow: in the thread that looks
         from tidegate.tables.snapshot_tables import SNAPSHOTS
 
         self._log = DeltaLog(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
@@ -129,11 +128,13 @@ class FollowedBronze:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """As it was when there was news last."""
+        """The memory at the last news."""
         return {"version": self._fired, **self._news.to_json()}
 
     def look(self) -> dict[str, Any] | None:
-        """{"delta_version": the one with news}; None when nothing needs apply. Blocks; an error forgets nothing."""
+        """{"delta_version": the one with news}; None if apply has no work. Blocks; an error forgets
+        nothing.
+        """
         assert self._log is not None
         assert self._tail is not None
         version = self._tail.version()
@@ -159,7 +160,9 @@ class FollowedBronze:
         return {"delta_version": self._fired}
 
     def _is_due(self) -> bool:
-        """Whether a quiet source's proof is news: its time has come, or a snapshot is read."""
+        """Whether a quiet source's new resolved_ts is news: its time has come, or a snapshot is
+        being read.
+        """
         assert self._readers is not None
         since = time.monotonic() - self._fired_at
         if since >= self._quiet_seconds:

@@ -1,6 +1,6 @@
-"""The lake and people: its questions, their answers, their actions.
+"""The lake's records about people: open questions, answers, actions.
 
-In:  a lake; a person's word or action.
+In:  a lake; a person's answer or action.
 Out: questions.py: the open questions. judgements.py: the answers about places in a source's log. audit.py: each action
-     with its person and its end.
+     with its author and its result.
 """

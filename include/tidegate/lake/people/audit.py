@@ -1,10 +1,10 @@
-"""People's actions, as control/actions keeps them: the person, the action, its tables, its end.
+"""People's actions in control/actions: who did what to which tables, and the result.
 
 In:  a lake; a PersonAction by its Author.
-Out: a row before anything is done, and one with the outcome; the actions so far.
+Out: a row before the action, and a row with its result; the actions so far.
 
 Without its first row an action isn't done. Its id makes it happen once: a button pressed twice
-sends the same id, and the second one meets the first one's row, however many processes answer.
+sends the same id, and the second request finds the row of the first, in whichever process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMMAND_LINE: Final = "command line"
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A person, and where his or her name comes from. The name is a short line, whatever is given."""
+    """A person, and where the name comes from. The name is always one short line."""
 
     user: str
     place: str = COMMAND_LINE
@@ -51,7 +51,7 @@ class Author:
 
     @property
     def words(self) -> str:
-        """As a sentence about the action ends."""
+        """The end of a sentence about the action."""
         return f"by {self.user}" if self.place == COMMAND_LINE else f"in {self.place} by {self.user}"
 
 
@@ -61,7 +61,7 @@ def _printable(character: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PersonAction:
-    """One action, before it is done. id: 32 hex digits; an id happens once."""
+    """One action, before it is done. id: 32 hex digits; each id is done once."""
 
     pipeline: str
     act: Act
@@ -87,7 +87,8 @@ class PersonAction:
 
 
 def observed(lake: LakeFiles, acts: Sequence[tuple[PersonAction, str]]) -> set[str]:
-    """A row for each act that nobody asked tidegate for, with its detail; ids of those without one so far.
+    """Append a row for each action that happened outside tidegate, with its detail. Returns the ids
+    that had no row.
 
     Raises LakeUnavailable, LakeRefused, CommitConflict.
     """
@@ -97,14 +98,14 @@ def observed(lake: LakeFiles, acts: Sequence[tuple[PersonAction, str]]) -> set[s
 
 @dataclass(slots=True)
 class Result:
-    """The line left about an action by its doer."""
+    """The line the code of an action leaves about it."""
 
     line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An action of control/actions, by its last row."""
+    """An action of control/actions, from its last row."""
 
     action: PersonAction
     outcome: ActionOutcome
@@ -114,7 +115,7 @@ class Recorded:
 
 @contextmanager
 def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
-    """The frame of an action. Its errors go on to the caller, after their row.
+    """A context for an action's code. An error gets its row, and goes on to the caller.
 
     Raises AlreadyDone, before anything is done, if an action with this id was begun. Raises
     LakeUnavailable, LakeRefused.
@@ -134,8 +135,8 @@ def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
 
 
 def _end(lake: LakeFiles, action: PersonAction, outcome: ActionOutcome, detail: str) -> None:
-    """The row with the outcome. Without it the action stays begun in the table: nothing is undone
-    by this.
+    """Append the row with the result. If this fails, the table shows the action as begun; nothing
+    is undone.
     """
     try:
         control.append(lake, ACTIONS, [action.row(outcome, detail)])

@@ -1,7 +1,8 @@
-"""Judgements of persons about unfollowed places in a source's log (`tidegate schema judge`).
+"""Persons' answers about places in a source's log that couldn't be followed (`tidegate schema
+judge`).
 
 In:  a lake.
-Out: per source and place the changed tables there; a new such row of control/judgements.
+Out: per source and place, the tables changed there; a new row of control/judgements.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
 
 
 def read(lake: LakeFiles) -> dict[str, Judged]:
-    """Source -> place -> the changed physical tables, () when none; the last word counts."""
+    """Source -> place -> the physical tables changed there, () for none. The last row counts."""
     judged: dict[str, Judged] = {}
     for row in control.read(lake, tables.JUDGEMENTS).sort_by("judged_at").to_pylist():
         names = tuple(pair for text in row["tables"] for pair in splits(text))
@@ -30,8 +31,8 @@ def read(lake: LakeFiles) -> dict[str, Judged]:
 
 
 def record(lake: LakeFiles, places: Mapping[Place, str], names: Collection[str], judged_by: str = "") -> str:
-    """Record a person's word: these places (with the reason of their holds) change these physical
-    tables.
+    """Record a person's answer: at these places (place -> the reason of its hold) these physical
+    tables are changed.
     """
     who, now = judged_by or getpass.getuser(), datetime.now(UTC)
     reasons = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}

@@ -1,9 +1,9 @@
-"""The open questions to a person, and the new ones: tables, for their DDL or an XA transaction;
-sources, for transactions beyond their TiDB's knowledge.
+"""Open questions to a person, and new ones. A question is about a table (its DDL, or an XA
+transaction), or about a source (transactions its TiDB no longer knows).
 
-In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when
-     one has grown.
-Out: names of tables, and of sources (without a dot). The caller keeps the list of asked questions.
+In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; their
+     rows if one of the logs has grown.
+Out: names of tables, and of sources (without a dot). The caller stores what was asked.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class NewQuestions:
-    """Questions not asked yet.
+    """Questions that weren't asked yet.
 
-    asked: subjects of questions: table -> commit_ts; `source start_ts` -> start_ts, of each
-    transaction, as an older one may come later.
+    asked: what was asked. A table -> commit_ts; `source start_ts` -> start_ts: one entry per
+    transaction, since an older one may come later.
     """
 
     def __init__(self, asked: dict[str, int]) -> None:
@@ -43,11 +43,13 @@ class NewQuestions:
 
     @property
     def kept(self) -> dict[str, int]:
-        """The asked questions, for the next `look`. After its answer, a table may be asked about again."""
+        """The asked questions, for the next `look`. An answered table is left out, so it may be
+        asked about again.
+        """
         return self._asked
 
     def look(self) -> dict[str, Any] | None:
-        """{"tables": [...]}: the subjects of new questions; None without any. Blocks."""
+        """{"tables": [...]}: the tables and sources with new questions; None without any. Blocks."""
         from tidegate.lake.bronze.prewrites import parked_by_pumps
         from tidegate.lake.standing.held import questions
 

@@ -1,8 +1,9 @@
-"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to begin.
+"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to
+begin.
 
 In:  a lake, a logical table, a moment.
-Out: RebuildLake, where apply's own steps write the table under another name; the givers of its
-     rows; the commit_ts to begin after. Nothing of the lake is changed but the new table and a
+Out: RebuildLake, in which apply's own steps write the table under another name; the tables that
+     gave rows to it; the commit_ts to begin after. The lake itself only gets the new table, and a
      folder removed in the end.
 """
 
@@ -30,16 +31,16 @@ SCRATCH: Final = "rebuild"
 _BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
 _OF_CUTS: Final = [("table", "=", "")]  # the row of the cut itself
 _EMPTIES: Final = ("create", "truncate", "snapshot")
-Links = dict[Physical, set[Physical | tuple[str, int]]]  # of each table: itself, its columns' ids, tables it names
+Links = dict[Physical, set[Physical | tuple[str, int]]]  # table -> itself, its columns' ids, tables that it names
 
 
 @dataclass(slots=True)
 class RebuildLake(LakeFiles):
-    """The lake with its bronze, the table's silver at another path, and all else in a folder of its
-    own.
+    """The lake with its own bronze. Silver of one table is at another path, and everything else in
+    a folder of its own.
 
-    silver: the table's path in apply's lake; to: its real place; scratch: the folder removed in the
-    end.
+    silver: the table's path as apply sees it. to: its real path. scratch: the folder to remove in
+    the end.
     """
 
     silver: str = field(default="", kw_only=True)
@@ -68,7 +69,7 @@ class RebuildLake(LakeFiles):
 
 
 class OnlyTables(Tables):
-    """A pipeline's tables, with only these physical ones kept: (database, table)."""
+    """A pipeline's tables, but only these physical ones (database, table) are kept."""
 
     only: frozenset[tuple[str, str]]
 
@@ -80,11 +81,11 @@ class OnlyTables(Tables):
 
 
 def moment(lake: LakeFiles, table: str, at: str) -> int:
-    """The commit_ts to rebuild a table at. at: a commit_ts, a time in ISO form (UTC unless it
-    says), or "".
+    """The commit_ts at which to rebuild a table. at: a commit_ts, a time in ISO form (UTC without
+    an offset), or "".
 
-    A time means the newest cut at or before it. "" means the newest cut; of a held table, its
-    applied_ts. Raises UsageError for any other text, or a moment after the newest cut.
+    A time means the newest cut at or before it. "" means the newest cut, and for a held table its
+    applied_ts. Raises UsageError for any other text, or for a moment after the newest cut.
     """
     published = sorted(control.read(lake, tables.CUTS, columns=["cut_ts"], filters=_OF_CUTS)["cut_ts"].to_pylist())
     where = lake.uri(tables.CUTS.path)
@@ -112,7 +113,9 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
 
 
 def check_captured(index: BronzeIndex, source: str, table: str, at_ts: int) -> None:
-    """Raise LakeRefused where a source isn't captured up to a moment: the cut may have gone on without it."""
+    """Raise LakeRefused if a source isn't captured up to a moment: the cut may have gone on without
+    it.
+    """
     resolved_ts = index.resolved(source)
     if resolved_ts < at_ts:
         raise LakeRefused(
@@ -124,8 +127,8 @@ def check_captured(index: BronzeIndex, source: str, table: str, at_ts: int) -> N
 
 
 def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
-    """The Delta version of the table's silver at a published cut; None when there is none, or no
-    such cut.
+    """The Delta version of the table's silver at a published cut; None without silver, or without
+    such a cut.
     """
     filters = [("cut_ts", "<=", at_ts), ("table", "in", ["", table])]
     rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], filters=filters)
@@ -136,7 +139,9 @@ def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
 
 
 def history_pieces(lake: LakeFiles, names: Collection[str] | None = None) -> Iterator[pa.Table]:
-    """Rows of control/schema_history, of tables with these names, a few thousand at a time: each holds all columns."""
+    """Rows of control/schema_history for tables with these names, a few thousand per piece, with
+    all columns.
+    """
     filters = None if names is None else [("table", "in", sorted(names))]
     return control.pieces(lake, tables.SCHEMA_HISTORY, filters=filters)
 
@@ -144,10 +149,10 @@ def history_pieces(lake: LakeFiles, names: Collection[str] | None = None) -> Ite
 def physical_tables(
     history: Iterable[pa.Table], pipeline_tables: Tables, table: str, sources: Collection[str]
 ) -> set[Physical]:
-    """The physical tables of a logical one, and all givers of rows without row events.
+    """The physical tables of a logical one, and all tables that gave them rows without row events.
 
-    history: rows of control/schema_history, in pieces. Column ids travel with a renamed table;
-    partitions and tables becoming each other name each other.
+    history: rows of control/schema_history, in pieces. A renamed table keeps its column ids.
+    Partitions, and tables that became each other, name each other.
     """
     links = links_of(history, sources)
     return with_givers(links, {name for name in links if pipeline_tables.logical(*name.pair).name == table})
@@ -168,7 +173,7 @@ def links_of(history: Iterable[pa.Table], sources: Collection[str]) -> Links:
 
 
 def with_givers(links: Links, physicals: set[Physical]) -> set[Physical]:
-    """These tables, and all whose rows they may have."""
+    """These tables, and all tables that may have given them rows."""
     while True:
         shared = set[Physical | tuple[str, int]]().union(*(links[name] for name in physicals if name in links))
         more = {name for name, its_links in links.items() if not its_links.isdisjoint(shared)}
@@ -178,11 +183,10 @@ def with_givers(links: Links, physicals: set[Physical]) -> set[Physical]:
 
 
 def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool) -> int | None:
-    """The commit_ts before all of a table's rows, as its versions tell; None when it has none at
-    at_ts.
+    """The commit_ts before all rows of a table, by its versions; None if it has no rows at at_ts.
 
-    versions: rows of control/schema_history of the physical tables. emptied: nothing from before a
-    CREATE or TRUNCATE, or a snapshot's beginning, of the one table can be in silver after it.
+    versions: rows of control/schema_history of the physical tables. emptied: after a CREATE, a
+    TRUNCATE or a snapshot's beginning of the one table, silver has nothing from before it.
     """
     upto = sorted((row for row in versions if row["commit_ts"] <= at_ts), key=lambda row: row["commit_ts"])
     if not upto:

@@ -1,11 +1,12 @@
-"""The parents by foreign keys that a rebuild plays along, and where it begins for them.
+"""The parents by foreign keys a rebuild also takes, and where it begins because of them.
 
-In:  control/schema_history, the tables of a rebuilt one.
-Out: the parents whose changes reach its rows below the log; the commit_ts by which their rows are known; where its
-     windows end.
+In:  control/schema_history; the physical tables of a rebuilt table.
+Out: the parents whose changes reach its rows below the log; the commit_ts at which their rows are
+     known; where its windows end.
 
-A parent that has no such parent itself logs its changes: its rows needn't be known. One between has rows that the log
-doesn't show as they are: it begins where it was empty, or read by a snapshot, before the tables below it begin.
+A parent without such a parent logs all its changes: its rows needn't be known. A table between has
+rows the log doesn't show, so the rebuild begins where that table was empty, or read by a snapshot,
+before the tables below it begin.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from tidegate.table_names import Physical
 
 @dataclass(frozen=True, slots=True)
 class TableBetween:
-    """A parent with such parents. givers: with itself, all whose rows it may have. below: its children."""
+    """A parent that has such parents itself. givers: itself, and all tables that may have given it
+    rows. below: its children.
+    """
 
     givers: frozenset[Physical]
     below: frozenset[Physical]
@@ -34,14 +37,14 @@ class TableBetween:
 def cascade_parents(
     history: Callable[[], Iterable[pa.Table]], pipeline_tables: Tables, children: Collection[Physical]
 ) -> tuple[set[Physical], list[TableBetween]]:
-    """Kept tables with whose rows those of children change below the log: parents by foreign keys, and theirs; and
-    each of them that has such parents itself, with all givers of its rows.
+    """The kept parents whose rows change rows of `children` below the log, and their parents in
+    turn. Then those of them that have such parents themselves, as TableBetween.
 
-    history: as physical_tables', read anew by each call.
+    history: as in physical_tables; called anew for each reading.
     """
     parents: dict[Physical, set[Physical]] = {}
     for row in (row for piece in history() for row in piece.to_pylist()):
-        if row["table"] and row["foreign_keys"]:  # few tables have: the others' columns needn't be read
+        if row["table"] and row["foreign_keys"]:  # few tables have any: the columns of the others stay unread
             version = TableVersion.from_row(row)
             for key in version.foreign_keys:
                 parent = Physical(version.source, *key.parent)
@@ -84,10 +87,10 @@ def begin_with_parents(
     children: Collection[Physical],
     parents: Collection[tuple[TableBetween, Sequence[Mapping[str, Any]], bool]],
 ) -> int:
-    """The commit_ts by which the rows of all are known that matter at at_ts.
+    """The commit_ts at which all rows that matter at at_ts are known.
 
-    begin: that of children, the rebuilt tables. parents: per table between its versions, as begin_ts', and whether
-    nothing from before a CREATE, TRUNCATE or snapshot can be in silver.
+    begin: where the rebuilt tables, `children`, begin. parents: each with its versions (as in
+    begin_ts), and whether silver has nothing of it from before a CREATE, TRUNCATE or snapshot.
     """
     begins = dict.fromkeys(children, begin)
     moved = True
@@ -96,7 +99,7 @@ def begin_with_parents(
         for between, versions, emptied in parents:
             of_children = min(map(begins.__getitem__, between.below & begins.keys()), default=None)
             known = None if of_children is None else begin_ts(versions, of_children + 1, emptied=emptied)
-            if known is None:  # it wasn't there yet
+            if known is None:  # it didn't exist yet
                 known = begin_ts(versions, at_ts, emptied=False)
             if known is None:
                 continue
@@ -107,9 +110,11 @@ def begin_with_parents(
 
 
 def reshaped_at(versions: Iterable[Mapping[str, Any]]) -> list[int]:
-    """The commit_ts of statements that moved rows of tables, or changed their columns or keys, in order.
+    """The commit_ts of statements that moved rows between tables, or changed columns or keys, in
+    order.
 
-    versions: as begin_ts'. Foreign keys are followed over no such statement in one window.
+    versions: as in begin_ts. A foreign key isn't followed across such a statement within one
+    window.
     """
     last: dict[Physical, TableVersion] = {}
     stamps = set[int]()

@@ -1,14 +1,13 @@
-"""A rebuilt silver table in the place of the live one: one commit to the live one's log.
+"""The rebuilt silver table replaces the live one, in one commit to the live table's log.
 
-In:  both tables' newest states; the rebuilt one's files lie in the live one's folder, too.
-Out: Change: removed and added files, columns, and our transactions as the rebuilt table has them.
+In:  both tables' newest states. The rebuilt table's files are in the live table's folder, too.
+Out: Change: removed and added files, columns, and the rebuilt table's transaction versions.
 
-Readers see the one table or the other. The live table keeps its id, its properties and its
-history. Columns of a rebuilt table aren't mapped, so those of the live one no longer are: a
-foreign writer who drops or renames a column turns that on (delta.columnMapping), and no file from
-then stays. Its record of our progress goes back to the rebuilt table's: after a kill right after
-the commit, the guard (standing/silver.py) sees a table older than the published one, and it
-catches up.
+Readers see either the old or the new table. The live table keeps its id, its properties and its
+history. It loses its column mapping: a rebuilt table has none. (Another writer that drops or
+renames a column turns that on, delta.columnMapping.) No file of before stays, so none needs it. Its
+transaction versions go back to those of the rebuilt table. If a kill follows, the guard
+(standing/silver.py) sees a table older than published, and it catches up.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tidegate.lake.silver.silver_tables import renamed_columns, with_rules
 from tidegate.row_expressions import identities
 from tidegate.tables import SYSTEM_PREFIX
 
-# Under which a rebuilt table says, after the table's own application id, up to where it has all rows.
+# Under this name, after the table's own application id, a rebuilt table records up to where it has all rows.
 REBUILT: Final = "/rebuilt"
 _CLUSTERING: Final = "delta.clustering"
 _BESIDE: Final = "drop it from silver, or give it back its name; without --swap the table is rebuilt beside"
@@ -34,20 +33,20 @@ _MAPPING: Final = "delta.columnMapping."
 
 
 def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int) -> None:
-    """It is whole: the last commit of a rebuild. A table without this mark is the rest of a killed
-    one.
+    """Record that the table is complete: the last commit of a rebuild. A table without this mark is
+    left from a killed rebuild.
     """
     change = Change([], "REBUILD", {app_id: at_ts, f"{app_id}{REBUILT}": at_ts})
     log.update(lambda read: None if rebuilt_ts(read, app_id) == at_ts else change)
 
 
 def rebuilt_ts(state: TableState, app_id: str) -> int:
-    """Up to where a rebuilt table has all rows; 0 for an incomplete one, or none."""
+    """The commit_ts up to which a rebuilt table has all rows; 0 for an incomplete table, or none."""
     return state.transaction(f"{app_id}{REBUILT}")
 
 
 def make_as(log: DeltaLog, rebuilt: TableState) -> None:
-    """A live table that is gone is made without rows, with an id of its own."""
+    """Make a live table that is gone again: without rows, with an id of its own."""
     nothing = log.state()
     if not nothing.created:
         own = {"metaData": {**rebuilt.metadata, "id": str(uuid.uuid4())}}
@@ -55,10 +54,10 @@ def make_as(log: DeltaLog, rebuilt: TableState) -> None:
 
 
 def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str]) -> Change | None:
-    """None when it is done already. sources: columns ever given to the table by the source.
+    """None if it is done already. sources: all columns the source ever gave to the table.
 
-    Raises LakeRefused where the live table has parts unknown to a rebuild. Properties with
-    demands on a writer are refused by the commit itself.
+    Raises LakeRefused if the live table has parts a rebuild doesn't know. The commit itself refuses
+    properties that demand something of a writer.
     """
     if any(key in live.live for key in rebuilt.live):
         return None
@@ -89,8 +88,8 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
 
 
 def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[str]) -> None:
-    more = _by_rules(live)  # of a rule that was taken back, perhaps
-    made = _by_rules(rebuilt) - more  # in place of another's of that name
+    more = _by_rules(live)  # perhaps of a rule that the pipeline file no longer has
+    made = _by_rules(rebuilt) - more  # replaces a column that another rule made under this name
     known = {field["name"] for field in rebuilt.schema["fields"]} - made
     for name in (str(field["name"]) for field in live.schema["fields"]):
         if name not in known and name not in more and name not in sources and not name.startswith(SYSTEM_PREFIX):
@@ -104,5 +103,5 @@ def _by_rules(state: TableState) -> set[str]:
 
 
 def _unmapped(live: TableState) -> dict[str, str]:
-    """A table's properties, for columns that files name as the table does."""
+    """A table's properties, without column mapping."""
     return {name: value for name, value in live.configuration.items() if not name.startswith(_MAPPING)}

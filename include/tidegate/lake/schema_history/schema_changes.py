@@ -1,4 +1,4 @@
-"""A table's versions as a person reads them: each statement, and its effect on columns and key.
+"""A table's versions for a person: each statement, and its effect on columns and key.
 
 In:  a lake; physical tables.
 Out: SchemaChanges, the newest first, of these tables or of all; nothing is written.
@@ -16,9 +16,9 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.version_changes import changes
 from tidegate.table_names import Physical
 
-# Kinds of versions of statements at the source, or of what else changed the known columns.
+# Kinds of versions to show: statements at the source, and what else changed the known columns.
 _SHOWN: Final = frozenset({"create", "alter", "drop", "truncate", "rename", "healed", "refreshed", "unfollowed"})
-# A statement about many shards is one change: so many versions are looked at for those that are shown.
+# A statement about many shards is one change, so more versions are looked at than are shown.
 _LOOKED_AT: Final = 64
 
 
@@ -39,7 +39,9 @@ def schema_changes(lake: LakeFiles, tables: Iterable[Physical]) -> list[SchemaCh
 
 
 def with_effects(rows: Iterable[Mapping[str, Any]]) -> Iterator[SchemaChange]:
-    """Rows of control/schema_history as changes. Those of a physical table stand together, the oldest first."""
+    """Rows of control/schema_history as changes. rows: those of a physical table together, the
+    oldest first.
+    """
     before: TableVersion | None = None
     for row in rows:
         version = TableVersion.from_row(row)
@@ -52,9 +54,9 @@ def with_effects(rows: Iterable[Mapping[str, Any]]) -> Iterator[SchemaChange]:
 def recent_changes(
     lake: LakeFiles, logical: Callable[[tuple[str, str]], str], count: int
 ) -> list[tuple[str, SchemaChange]]:
-    """(logical table, change): the newest ones, without those of first captures and snapshots.
+    """(logical table, change): the newest ones, without baselines and snapshots.
 
-    logical: of a physical table, "" of one that isn't kept. Raises LakeUnavailable.
+    logical: physical table -> logical table, "" if it isn't kept. Raises LakeUnavailable.
     """
     recent: dict[tuple[str, str, str], tuple[str, SchemaChange]] = {}
     for before, row in newest_rows(lake, _SHOWN, _LOOKED_AT):

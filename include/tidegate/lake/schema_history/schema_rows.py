@@ -1,13 +1,12 @@
-"""The rows of control/schema_history needed by coming windows, out of however many there are.
+"""The rows of control/schema_history that coming windows need, however many rows there are.
 
 In:  a lake, and applied_ts per table.
-Out: per source the versions in force then or later, the facts of all others for replaying, and
-     nothing else. On demand the tables gone since, for windows below the cut.
+Out: per source, the versions in force then or later, and the facts about all other rows for the
+     replay. On demand, tables that are gone since, for windows below the cut.
 
-A table's old versions are needed by no window once silver is past them. Names, numbers and
-commit_ts of all rows are read as columns (some 40 bytes a row). Columns, keys and statements are
-nearly all of the bytes: they are read only of needed rows, a few thousand rows of a file in memory
-at a time.
+No window needs a table's old versions once silver is past them. Names, numbers and commit_ts of all
+rows are read as columns (some 40 bytes per row). Columns, keys and statements are nearly all of the
+bytes: they are read of needed rows only, with a few thousand rows of a file in memory at a time.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ _NAMES: Final = ("source", "database", "table")
 _ENCODED: Final = (*_NAMES, "kind", "status")
 _LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "status", "last_column_id")
 _BATCH_ROWS: Final = 4096
-_ALL_NULL: Final[dict[str, Any]] = dict.fromkeys(SCHEMA_HISTORY.schema.names)  # an older file lacks what was added
+_ALL_NULL: Final[dict[str, Any]] = dict.fromkeys(SCHEMA_HISTORY.schema.names)  # an older file lacks later columns
 _FOREVER: Final = np.iinfo(np.int64).max
 
-# (source, database, table) -> commit_ts at or below which nobody asks for the table any more
+# (source, database, table) -> a commit_ts: nobody asks for versions that ended at or below it
 FloorOf = Callable[[str, str, str], int]
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class SourceRows:
-    """rows: of control/schema_history, the needed ones. next_id: above every column id ever given.
+    """rows: the needed rows of control/schema_history. next_id: larger than every column id so far.
 
-    floor: the newest baseline's commit_ts, 0 before there is one. standing: existing tables ->
-    since when without a DROP in between.
+    floor: the newest baseline's commit_ts, 0 without one. standing: existing table -> since when it
+    exists without a DROP.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -74,8 +73,8 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
 
 
 def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """Tables of a source gone above after_ts, whatever came there since -> (commit_ts of its
-    coming, commit_ts of its going) of each time. Raises LakeUnavailable.
+    """Tables of a source that went above after_ts, whatever came there later -> for each time
+    (commit_ts of its coming, commit_ts of its going). Raises LakeUnavailable.
     """
     spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
     parts = [file.light() for file in _files(lake)]
@@ -84,7 +83,7 @@ def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], 
     light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
     ordered = _in_order(light)
     commit_ts, gone = light["commit_ts"].to_numpy()[ordered.order], _gone(light)[ordered.order]
-    begins = np.ones(len(gone), np.bool_)  # rows at which a table comes to be there
+    begins = np.ones(len(gone), np.bool_)  # rows at which a table begins to exist
     begins[1:] = gone[:-1] | (ordered.table[1:] != ordered.table[:-1])
     begun = np.maximum.accumulate(np.where(begins, np.arange(len(gone)), 0))
     for at in np.flatnonzero(gone & (commit_ts > after_ts) & ~begins).tolist():
@@ -107,7 +106,7 @@ def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any
 def newest_rows(
     lake: LakeFiles, kinds: Collection[str], count: int
 ) -> list[tuple[dict[str, Any] | None, dict[str, Any]]]:
-    """The newest versions of these kinds, the newest first, each after its table's version before
+    """The newest versions of these kinds, the newest first, each with its table's version before
     it. Raises LakeUnavailable.
     """
     files = _files(lake)
@@ -130,7 +129,9 @@ def newest_rows(
 
 
 def _numbered(files: Sequence[_File], parts: Sequence[pa.Table], wanted: Numbers) -> Iterator[dict[str, Any]]:
-    """Rows by their ascending numbers over all files. parts: of each file."""
+    """Rows by their numbers, counted over all files, in ascending order. parts: light() of each
+    file.
+    """
     start = 0
     for file, part in zip(files, parts, strict=True):
         end = start + part.num_rows
@@ -149,14 +150,16 @@ def known_tables(lake: LakeFiles) -> set[tuple[str | None, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One file of the table, read as it lies; older: in a table of another layout all its rows, converted."""
+    """One file of the table, read as it is. older: of a table with another layout, all its rows,
+    converted.
+    """
 
     lake: LakeFiles
     path: str
     older: Callable[[], pa.Table] | None = None
 
     def light(self) -> pa.Table:
-        """The columns with the subject of its rows, names as numbers of a dictionary."""
+        """The small columns; names as numbers of a dictionary."""
         if self.older is not None:
             rows = self.older().select(_LIGHT)
             for at, name in enumerate(_LIGHT):
@@ -168,7 +171,7 @@ class _File:
             return parquet.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
 
     def rows(self, wanted: Numbers) -> Iterator[dict[str, Any]]:
-        """Rows by their ascending numbers, in this order."""
+        """Rows by their ascending numbers."""
         if not len(wanted):
             return
         if self.older is not None:
@@ -189,7 +192,7 @@ class _File:
 
 
 def _files(lake: LakeFiles) -> list[_File]:
-    """Those of the newest state, in order of their paths."""
+    """The files of the newest state, in order of their paths."""
     state = control.load(lake, SCHEMA_HISTORY)
     if state is None:
         return []
@@ -223,8 +226,8 @@ def _note_bounds(light: pa.Table, by_source: dict[str, SourceRows]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """order: numbers of the rows by table, commit_ts and version. table: number of the table, in
-    this order. names: of each table: source, database, table.
+    """order: numbers of the rows, ordered by table, commit_ts and version. table: the table's
+    number, in this order. names: of each table: source, database, table.
     """
 
     order: Numbers
@@ -244,7 +247,9 @@ def _in_order(light: pa.Table) -> _Ordered:
 
 
 def _note_standing(light: pa.Table, ordered: _Ordered, by_source: dict[str, SourceRows]) -> None:
-    """Behind the last row of a table saying it is gone, or maybe no table."""
+    """Since when each table exists: from the row after its last row that says it is gone, or no
+    table.
+    """
     commit_ts = light["commit_ts"].to_numpy()[ordered.order]
     starts = np.searchsorted(ordered.table, np.arange(len(ordered.names)))
     until = np.append(starts[1:], light.num_rows)
@@ -257,7 +262,7 @@ def _note_standing(light: pa.Table, ordered: _Ordered, by_source: dict[str, Sour
 
 
 def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows about a gone table, or maybe no table."""
+    """Rows that say that a table is gone, or may be no table."""
     gone = np.zeros(light.num_rows, np.bool_)
     for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
         codes, known = _codes(light, column)
@@ -275,7 +280,7 @@ def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_
     follows = table[1:] == table[:-1]
     until[:-1][follows] = commit_ts[order][1:][follows]
     version = light["version"].to_numpy()[order]
-    # A row that is there twice, as a commit whose answer was lost for minutes may leave it, counts once.
+    # A commit whose answer was lost for minutes may leave a row twice: it counts once.
     until[:-1][follows & (version[1:] == version[:-1])] = 0
     ours = np.array([name[0] in sources for name in ordered.names], np.bool_)[table]
     return np.asarray(order[ours & (until > floors[table])], np.int64)

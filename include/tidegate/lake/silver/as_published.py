@@ -1,12 +1,12 @@
-"""The facts in a silver table's own log, to be held against control/cuts (standing/silver.py).
+"""The facts in a silver table's own log, for a comparison with control/cuts (standing/silver.py).
 
-In:  a table's log, its application id, its row in control.
-Out: Shown; rows of control/cuts as Said.
+In:  a table's log, its application id, its row in control/cuts.
+Out: Shown, from the log; Said, from rows of control/cuts.
 
-How much is read: nothing beside the newest state, if nobody else wrote to the log since its row of
-control/cuts. Else the commits since, newest first, up to the newest one of ours: they are few,
-since maintain names its commits in a row of its own. At an apply's start (`is_quiet`) one listing
-after the published version, on a disk two looks, answers for an untouched table.
+How much is read: if nobody else wrote to the log since its row of control/cuts, only the newest
+state. Otherwise the commits since, the newest first, up to our own newest one. They are few, since
+maintain records its commits in a row of its own. When an apply starts, `is_quiet` finds an
+untouched table by one listing after the published version (two looks on a disk).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tidegate.tables import CUTS
 
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
 _COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at"]
-_CLOCKS_MS: Final = 1000  # a row is stamped right after its commit, perhaps by another clock
+_CLOCKS_MS: Final = 1000  # a row is stamped directly after its commit, perhaps by another clock
 
 
 def said_of_all(lake: LakeFiles) -> dict[str, Said]:
-    """Logical table -> its silver by the newest row of control/cuts. Raises LakeUnavailable,
+    """Logical table -> its silver as the newest row of control/cuts says. Raises LakeUnavailable,
     LakeRefused.
     """
     rows = control.newest(
@@ -41,27 +41,27 @@ def said_of_all(lake: LakeFiles) -> dict[str, Said]:
 
 
 def said_by(row: Mapping[str, Any]) -> Said:
-    """A row of control/cuts."""
+    """A row of control/cuts, as Said."""
     at = row.get("published_at")
     at_ms = int(at.timestamp() * 1000) if at is not None else 0
     return Said(row["delta_version"], row.get("silver_id") or "", row.get("silver_ts") or 0, at_ms)
 
 
 def own_ts(state: TableState, app_id: str) -> int:
-    """The newest commit_ts recorded by a commit of ours: under the rows' id, or a DDL's or a
-    sweep's of the table.
+    """The newest commit_ts our commits recorded in the table: of rows, of a DDL, or of a
+    sweep.
     """
     return max((at for name, at in state.transactions.items() if is_own(name, app_id)), default=0)
 
 
 def is_quiet(log: DeltaLog, said: Said) -> bool:
-    """Whether the published version is there since it was published, and nothing after it. One
-    listing; on a disk two looks.
+    """Whether the published version has stayed the newest, unchanged since it was published. One
+    listing; two looks on a disk.
 
-    A commit newer under its name is another's, over ours or in a log put back: False, and the log
-    is read. It therefore lags behind a lake moved as a whole, too, until a table's next row. A
-    change of the name within a second of its row, or by a store's clock as far behind ours, isn't
-    seen; a table's next write sees it.
+    If the commit's file is newer than its row, somebody replaced it, or put the log back: False,
+    and the log is read. After a whole lake was moved that is so for each table, until its next row.
+    A replacement within a second of the row isn't seen here, nor one a store's slow clock dates
+    before it. The table's next write sees it.
     """
     if isinstance(log.store, LocalStore):
         newest = log.store.changed_ms(commit_name(said.version))
@@ -70,7 +70,8 @@ def is_quiet(log: DeltaLog, said: Said) -> bool:
 
 
 def is_newest(listed: Iterable[Entry], said: Said) -> bool:
-    """Whether the published commit is the last one, and no newer than its row of control/cuts.
+    """Whether the published commit is the last one, and its file no newer than its row of
+    control/cuts.
 
     listed: the log's entries from the published version on.
     """
@@ -81,11 +82,11 @@ def is_newest(listed: Iterable[Entry], said: Said) -> bool:
 
 
 def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:
-    """The facts that the table's own log shows. state: the newest. Raises LakeUnavailable, LakeRefused."""
+    """The facts in the table's own log. state: the newest. Raises LakeUnavailable, LakeRefused."""
     if not state.created:
         return Shown()
     newest = own_ts(state, app_id)
-    has_rows = not newest and any(file.live_rows != 0 for file in state.files)  # asked only of what isn't ours
+    has_rows = not newest and any(file.live_rows != 0 for file in state.files)  # asked only if no commit is ours
     shown = Shown(state.version, state.table_id, newest, state.transaction(app_id), has_rows)
     if said is None or said.never_filled:
         return shown
@@ -96,14 +97,14 @@ def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -
 
 
 def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool | None:
-    """Whether a RESTORE stands after our newest commit, and after the known version. None where the log lost entries
-    from there.
+    """Whether a RESTORE comes after our newest commit and after the known version. None if entries
+    from there on are no longer in the log.
 
-    It takes rows back, and keeps what the log says of our commits.
+    A RESTORE takes rows back, but keeps our transaction versions.
     """
     for version in range(newest, known, -1):
         actions = log.actions(version)
-        if actions is None:  # cleaned up, as is all before it
+        if actions is None:  # cleaned up, and so are all earlier ones
             return None
         if any(is_own(str(txn.get("appId")), app_id) for action in actions if (txn := action.get("txn"))):
             return False
@@ -121,5 +122,5 @@ def _first_id(actions: Iterable[Action]) -> str:
 
 
 def is_own(name: str, app_id: str) -> bool:
-    """Whether a transaction of this application id is of the table: its rows', a DDL's or a sweep's."""
+    """Whether an application id belongs to the table: to its rows, a DDL or a sweep."""
     return name == app_id or name.startswith(f"{app_id}/")

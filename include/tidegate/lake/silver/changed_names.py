@@ -1,7 +1,8 @@
-"""Tables of silver whose columns have other names than tables.renames of the pipeline file gives them.
+"""Tables of silver whose columns have other names than the pipeline file gives them
+(tables.renames).
 
 In:  a pipeline, its lake.
-Out: a line for each such table: apply holds it before anything of it is written.
+Out: a line for each such table. Apply holds it before it writes anything of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tidegate.silver_names import silver_column
 
 
 def changed_names(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
-    """A line for each table with other names. An unreadable table is passed over.
+    """A line for each table with other names. A table that can't be read is skipped.
 
     Raises LakeUnavailable, CutNotYet.
     """

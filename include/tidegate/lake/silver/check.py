@@ -1,7 +1,8 @@
-"""Silver held against control, as at the start of an apply: each mismatch, and its consequence.
+"""Compares silver with control/, as apply does at its start: each mismatch, and what follows from
+it.
 
-In:  a lake, its pipeline file, the tables touched by snapshots.
-Out: a Checked per table ever published. Nothing is written.
+In:  a lake, its pipeline file, the tables that snapshots touched.
+Out: a Checked per table that was ever published. Nothing is written.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ Touched = Callable[[Physical, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A table. published, found: Delta versions, -1 without silver. unlike: silver's fault, None:
-    none.
+    """A table. published, found: Delta versions; -1 without silver. unlike: what is wrong with
+    silver; None: nothing.
 
-    goes_on_from: at a mismatch, the commit_ts from which it catches up; None: it waits for rows, or a person.
-    bronze: whether bronze has all of its rows, enough to make it anew without its source. what: a
-    line for people.
+    goes_on_from: after a mismatch, the commit_ts from which it catches up; None: it waits for rows,
+    or for a person. bronze: whether bronze has all of its rows, so it can be made anew without its
+    source. what: a line for people.
     """
 
     table: str
@@ -72,7 +73,7 @@ class Checked:
 
 
 def check_silver(lake: LakeFiles, pipeline: Pipeline, touched: Touched) -> list[Checked]:
-    """The checked tables, by name. Raises LakeUnavailable, LakeRefused."""
+    """Every table that was ever published, by name. Raises LakeUnavailable, LakeRefused."""
     said, states = said_of_all(lake), last_states(lake)
     cuts_id = f"tidegate/{pipeline.pipeline}/cuts"
     cut_ts = control.application_version(lake, tables.CUTS, cuts_id) or 0
@@ -93,7 +94,7 @@ def _checked(
     log = DeltaLog(place, lake.storage_options, keep=no_files)
     try:
         newest = log.state()
-        if not own_ts(newest, app_id):  # whether it has rows, though none of ours
+        if not own_ts(newest, app_id):  # no commit is ours: then its files say whether it has rows
             log = DeltaLog(place, lake.storage_options)
             newest = log.state()
         shown = shown_by(log, newest, app_id, said)
@@ -118,7 +119,7 @@ def _way(standing: Standing | None, bronze: FromBronze | None, verdict: Answer) 
 
 
 class _Bronze:
-    """The facts of bronze and control about tables, read once for all of them."""
+    """The facts of bronze and control/ about tables, read once for all of them."""
 
     def __init__(self, lake: LakeFiles, pipeline: Pipeline, cut_ts: int, touched: Touched) -> None:
         self._pipeline, self._cut_ts, self._touched = pipeline, cut_ts, touched

@@ -14,14 +14,14 @@ from tidegate import tables
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
 
-# What `tidegate rebuild` puts between a table's name and the cut, unless --to names the new table.
+# Between a table's name and the cut in the names that `tidegate rebuild` gives, unless --to names the new table.
 REBUILT: Final = "__rebuilt_"
 STAGING: Final = "staging"  # the folder in which a window's changes wait for their commit
 
 
 def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:
-    """Paths of tables made by `tidegate rebuild` beside the live ones under its own names; nothing
-    removes them.
+    """Paths of tables that `tidegate rebuild` made beside the live ones, under names it chose.
+    Nothing removes them.
     """
     paths = []
     for database in databases:

@@ -1,10 +1,11 @@
-"""Rows of silver that another writer changed, by the commits of its log.
+"""Commits of other writers that changed rows of a silver table.
 
 In:  a table's log, our application id, two versions.
-Out: ForeignCommit, one for each commit between them that changed rows and isn't ours.
+Out: a ForeignCommit for each such commit between the two versions.
 
-Rewrites without a change (OPTIMIZE, REORG) say `dataChange: false` (PROTOCOL.md, "Add File and
-Remove File"). Ours have our transaction or our engine's name.
+OPTIMIZE and REORG rewrite rows without a change: their commits say `dataChange: false`
+(PROTOCOL.md, "Add File and Remove File"). Our own commits have our transaction, or our engine's
+name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class ForeignCommit(NamedTuple):
 
 
 def changes_by_others(log: DeltaLog, app_id: str, known: int, newest: int) -> list[ForeignCommit]:
-    """Commits after the version `known`, at most the last OTHERS_COMMITS_MAX; known: at least 0.
+    """Such commits after the version `known`, at most the last OTHERS_COMMITS_MAX. known: at least
+    0.
 
     Raises LakeUnavailable, LakeRefused.
     """
@@ -42,7 +44,7 @@ def changes_by_others(log: DeltaLog, app_id: str, known: int, newest: int) -> li
 
 
 def _name(cell: Any) -> str:
-    """A short name of a writer or its deed; the cell may be anything, of any length."""
+    """A short name of a writer or an operation. The cell may have any type and length."""
     return cell[:ACTION_USER_CHARACTERS_MAX] if isinstance(cell, str) else ""
 
 

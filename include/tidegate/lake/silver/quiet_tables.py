@@ -1,10 +1,12 @@
-"""The silver tables that are as they were published, by listings of the folder above them.
+"""The silver tables nobody has written to since they were published, by listings of the folder
+above them.
 
-In:  the store of that folder; the tables, as control/cuts has them.
-Out: the paths of the quiet ones (as_published.is_quiet, with the same evidence).
+In:  the store of that folder; the tables as control/cuts has them.
+Out: the paths of these quiet tables, on the same evidence as as_published.is_quiet.
 
-A page of a listing has a thousand names, and a quiet table a few: one request answers for dozens of them. The next page
-begins at the next table's published commit, so a log's older commits and a large table's data files are passed over.
+A page of a listing has a thousand names, and a quiet table a few, so one request answers for dozens
+of tables. The next page begins at the next table's published commit: older commits and a large
+table's data files are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from tidegate.standing.silver import Said
 
 @dataclass(slots=True)
 class _Asked:
-    """A table. folder: of its log, with a slash. commits: from the published one on."""
+    """A table. folder: its log's, with a slash at the end. commits: the published one, and those
+    after it.
+    """
 
     path: str
     folder: str
@@ -30,11 +34,13 @@ class _Asked:
 
     @property
     def begin(self) -> str:
-        """The published commit's name without its last character, so that a listing after it has the commit."""
+        """The published commit's name without its last character: a listing after it includes the
+        commit.
+        """
         return (self.folder + commit_name(self.said.version))[:-1]
 
     def is_behind(self, name: str) -> bool:
-        """Whether the whole log of this table sorts before a name."""
+        """Whether everything in this table's log sorts before a name."""
         return name > self.folder and not name.startswith(self.folder)
 
     def take(self, entry: Entry) -> None:
@@ -45,9 +51,10 @@ class _Asked:
 
 
 def quiet_tables(store: LogStore, said: Mapping[str, Said]) -> set[str]:
-    """The paths of the tables that nobody has written to since they were published.
+    """The paths of the tables nobody has written to since they were published.
 
-    said: by path in the store's folder. The answer is empty if the store lists in another order, or not from a name on.
+    said: by path in the store's folder. The result is empty if the store lists in another order, or
+    can't list from a given name on.
 
     Raises LakeUnavailable, LakeRefused.
     """
@@ -67,6 +74,6 @@ def quiet_tables(store: LogStore, said: Mapping[str, Said]) -> set[str]:
                 asked[at].take(entry)
         if len(page) < STORE_PAGE_FILES:
             break
-        if at < len(asked) and len(asked[at].commits) > 1:  # it isn't quiet, however many more there are
+        if at < len(asked) and len(asked[at].commits) > 1:  # it isn't quiet: further commits don't matter
             at += 1
     return {each.path for each in asked if is_newest(each.commits, each.said)}

@@ -1,8 +1,8 @@
-"""Which rows of a routed silver table are a shard's, by the shard columns that each row has.
+"""To which shard rows of a routed silver table belong, by their shard columns.
 
 In:  source, database and table of rows, perhaps NULL; the pipeline file.
-Out: those of no table that the lake has ever known, which came by another writer; and those of tables that the file
-     brings into another silver table by now.
+Out: shards the lake has never known: another writer wrote their rows. Shards the pipeline file now
+     brings into another silver table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ShardCells = tuple[str | None, str | None, str | None]
 
 
 def of_no_shard(lake: LakeFiles, pipeline: Pipeline, name: str, rows: Iterable[ShardCells]) -> list[ShardCells]:
-    """The shards, among those of some rows, that don't belong into the silver table `name`.
+    """The shards among these that don't belong into the silver table `name`.
 
-    A table that is gone, or left out by now, does belong. All rows together cost one look at the lake.
-    Raises LakeUnavailable.
+    A table that is gone, or no longer included, does belong. All rows together cost one look at the
+    lake. Raises LakeUnavailable.
     """
     listed = list(rows)
     known = known_tables(lake) if listed else set()
@@ -28,7 +28,7 @@ def of_no_shard(lake: LakeFiles, pipeline: Pipeline, name: str, rows: Iterable[S
 
 
 def flows_elsewhere(pipeline: Pipeline, name: str, cells: ShardCells) -> bool:
-    """Whether the file keeps a table, and its rows flow into another silver table than this one."""
+    """Whether the pipeline file keeps a table, and brings its rows into another silver table."""
     source, database, table = cells
     if source not in pipeline.sources or database is None or table is None:
         return False

@@ -1,7 +1,7 @@
-"""Silver tables made, emptied and given columns by commits of their logs alone: no file is read or rewritten.
+"""Silver tables made, emptied and given columns by commits alone: no file is read or rewritten.
 
 In:  a table's Delta log and its shape.
-Out: one commit each. Two makers of the same change make it once.
+Out: one commit each. If two make the same change at once, it is made once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidegate.row_expressions import identities
 from tidegate.schema.model.renamed import from_text
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
-# What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
+# What Delta itself gives a table with deletion vectors. The first two come from older protocols.
 _FEATURES: Final = frozenset({"appendOnly", "invariants", "deletionVectors"})
 _CLUSTERED: Final = frozenset({"clustering", "domainMetadata"})
 _NTZ: Final = "timestampNtz"
@@ -33,26 +33,26 @@ _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _HIGHEST: Final = "delta.columnMapping.maxColumnId"
 _CHECK: Final = "delta.constraints."
 _RULES: Final = (ROWS_PROPERTY, NAMES_PROPERTY)
-# A text of SQL, which names nothing; a quoted name; a plain one.
+# In SQL: a text literal, which names nothing; a quoted name; a plain name.
 _WORD: Final = re.compile(r"('(?:[^'\\]|\\.|'')*')|`([^`]+)`|([^\W\d]\w*)")
-# What Parquet's readers in Spark stumble over; Delta refuses it in names.
+# Characters with a meaning in Spark's Parquet readers; Delta refuses them in names.
 _REFUSED_CHARACTERS: Final = " ,;{}()\n\t="
 _RENAME: Final = "rename the column at the source, or leave the table out (tables.exclude)"
 
 
 def create_silver(log: DeltaLog, shape: SilverShape) -> TableState:
-    """The table, made when it isn't there."""
+    """The table. It is made if it is missing."""
     nothing = log.state()
     if nothing.created:
         return nothing
     try:
         return log.commit(nothing, Change(_made(shape), "CREATE TABLE"))
-    except CommitConflict:  # somebody was quicker
+    except CommitConflict:  # another maker was first
         return log.state()
 
 
 def new_silver(shape: SilverShape) -> TableState:
-    """The table as create_silver would make it. Raises SchemaMismatch as that does."""
+    """The table that create_silver would make. Raises SchemaMismatch, as it does."""
     return TableState("new").after(0, _made(shape))
 
 
@@ -68,9 +68,9 @@ def _made(shape: SilverShape) -> list[Action]:
 
 
 def add_columns(log: DeltaLog, columns: Sequence[SilverColumn], done: tuple[str, int] | None = None) -> TableState:
-    """Columns at the end, null in every present row; existing ones are left as they are.
+    """Add columns at the end, null in every present row. A column that exists stays as it is.
 
-    done: (application id, version); when the table has this version or a later one, nothing is
+    done: (application id, version); if the table has this version or a later one, nothing is
     added.
     """
 
@@ -94,15 +94,15 @@ def columns_added(read: TableState, columns: Sequence[SilverColumn]) -> list[Act
 
 
 def features_added(read: TableState, shape: SilverShape) -> list[Action]:
-    """Features missing in a table's protocol for a shape's columns and its clustering; nothing if
-    none.
+    """An action with the features the table lacks for a shape's columns and clustering; [] if it
+    lacks none.
     """
     return _with_features(read, _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset()))
 
 
 def clustering_asked(read: TableState, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns to cluster the table by, as its files name them: those of `names` that it can be
-    clustered by. () for none of them, and in a table with partitions.
+    """Those of `names` the table can be clustered by, as its files name them. () if there are none,
+    or if the table has partitions.
     """
     if read.partition_columns:
         return ()
@@ -112,7 +112,7 @@ def clustering_asked(read: TableState, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def cluster_by(log: DeltaLog, names: Sequence[str]) -> TableState:
-    """The table is clustered by `names` from here on, as far as it can be; no file changes."""
+    """From here on the table is clustered by `names`, as far as possible. No file changes."""
 
     def decide(read: TableState) -> Change | None:
         asked = clustering_asked(read, names)
@@ -124,7 +124,9 @@ def cluster_by(log: DeltaLog, names: Sequence[str]) -> TableState:
 
 
 def describe_silver(log: DeltaLog, shape: SilverShape) -> TableState:
-    """The table and its columns are described as in the shape. A column missing in one of them stays as it is."""
+    """Give the table and its columns the shape's comments. A column that only one of them has stays
+    as it is.
+    """
 
     def decide(read: TableState) -> Change | None:
         changed = described(read, shape) if read.created else None
@@ -144,7 +146,7 @@ def described(read: TableState, shape: SilverShape) -> Action | None:
     if fields == read.schema["fields"] and text == now and configuration == read.configuration:
         return None
     changed = _with_fields(read, fields)["metaData"]
-    mapped = with_rules(changed["configuration"], configuration)  # with its number of columns
+    mapped = with_rules(changed["configuration"], configuration)  # this also has the highest column number
     return {"metaData": {**changed, "configuration": mapped, "description": text}}
 
 
@@ -154,15 +156,16 @@ def empty_silver(
     shape: SilverShape | None = None,
     sources: AbstractSet[str] | None = None,
 ) -> TableState:
-    """No rows, in one commit under a transaction; nothing when its version is recorded.
+    """Remove all rows, in one commit under a transaction. Nothing happens if its version is
+    recorded already.
 
-    shape: the columns from here on; None: as they are. sources: as reshaped has it.
+    shape: the columns from here on; None: the present ones. sources: as in reshaped.
     """
     return log.update(_once(transaction, lambda read: _emptied(read, shape, sources)))
 
 
 def has_shards(read: TableState) -> bool:
-    """Whether the table's rows have their shard in their key."""
+    """Whether the shard columns belong to the key of the table's rows."""
     return {field["name"] for field in read.schema["fields"]}.issuperset(SHARDS)
 
 
@@ -185,10 +188,10 @@ def _emptied(read: TableState, shape: SilverShape | None, sources: AbstractSet[s
 
 
 def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None = None) -> list[Action]:
-    """The table's columns and clustering are the shape's, and those of its owner's stay.
+    """Give the table the shape's columns and clustering. Columns of its owner stay.
 
-    sources: the source's columns until now; None: nobody knows, and all beyond the shape go. Raises
-    SchemaMismatch as create_silver does, and where a column of a constraint goes.
+    sources: the source's columns until now; None: unknown, and all columns beyond the shape go.
+    Raises SchemaMismatch as create_silver does, and if a constraint names a column that goes.
     """
     own = owners_columns(read, shape, sources)
     fields = [*map(_field, shape.all_columns), *(field for field in read.schema["fields"] if field["name"] in own)]
@@ -203,10 +206,10 @@ def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | N
 
 
 def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None) -> list[str]:
-    """Columns added by silver's owner, in their order: the shape lacks them and the source never
+    """Columns that silver's owner added, in their order: the shape lacks them, and the source never
     had them.
 
-    sources: as reshaped has it.
+    sources: as in reshaped.
     """
     if sources is None:
         return []
@@ -217,7 +220,9 @@ def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[st
 
 
 def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
-    """Raise SchemaMismatch where a CHECK of silver's names a column no longer among these."""
+    """Raise SchemaMismatch if a CHECK constraint of silver names a column that isn't among `names`
+    any more.
+    """
     lost = {str(field["name"]).lower() for field in read.schema["fields"]} - {name.lower() for name in names}
     for name, text in sorted(read.configuration.items()):
         if name.startswith(_CHECK) and (odd := sorted(lost & _named(text))):
@@ -229,12 +234,12 @@ def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
 
 
 def _named(expression: str) -> set[str]:
-    """The possible columns among the words of a SQL expression."""
+    """The words of a SQL expression that may be columns."""
     return {(quoted or plain).lower() for _, quoted, plain in _WORD.findall(expression)}
 
 
 def _physical_names(fields: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Column -> how files and clustering name it."""
+    """Column -> its name in files and clustering."""
     mapped = {str(field["name"]): (field.get("metadata") or {}).get(_PHYSICAL) for field in fields}
     return {name: physical or name for name, physical in mapped.items()}
 
@@ -242,7 +247,7 @@ def _physical_names(fields: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Action:
     """The table's metadata with other columns."""
     configuration = read.configuration
-    # With column mapping an owner's column may have any name.
+    # With column mapping an owner's column may have any name, so the present names aren't checked.
     known = {str(field["name"]) for field in read.schema["fields"]}
     mapped = _mapped(_checked(fields, known), configuration)
     text = json.dumps({"type": "struct", "fields": mapped}, ensure_ascii=False, separators=(",", ":"))
@@ -253,26 +258,28 @@ def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Actio
 
 
 def with_rules(configuration: Mapping[str, str], rules: Mapping[str, str]) -> dict[str, str]:
-    """A table's properties with other rules (SilverShape.rules), or those among another table's properties."""
+    """A table's properties, with the entries of its rules (SilverShape.rules) replaced by `rules`."""
     others = {name: value for name, value in configuration.items() if name not in _RULES}
     return others | {name: rules[name] for name in _RULES if name in rules}
 
 
 def renamed_in(read: TableState) -> Mapping[str, str]:
-    """The names of a table's renamed columns, by the source's in lower case."""
+    """The names of a table's renamed columns, by the source's names in lower case."""
     return from_text(read.configuration.get(NAMES_PROPERTY, "")) if read.created else {}
 
 
 def renamed_columns(read: TableState) -> set[str]:
-    """The renamed columns of a table. Its owner may have one of such a name, but not our words in its metadata."""
+    """The renamed columns of a table: those whose metadata says so. An owner's column of the same
+    name doesn't.
+    """
     names = set(renamed_in(read).values())
     ours = (field["name"] for field in read.schema["fields"] if SOURCE_METADATA in (field.get("metadata") or {}))
     return names.intersection(ours) if names else names
 
 
 def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:
-    """New columns of a table with column mapping get a number and a name for files (PROTOCOL.md,
-    "Column Mapping"); the highest number is noted in the properties.
+    """In a table with column mapping, new columns get a number and a name for files (PROTOCOL.md,
+    "Column Mapping"). The properties record the highest number.
     """
     if configuration.get("delta.columnMapping.mode", "none") == "none":
         return list(fields)
@@ -288,7 +295,7 @@ def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) 
 
 
 def _with_features(read: TableState, asked: frozenset[str]) -> list[Action]:
-    """A protocol action when the table lacks a feature; silver's tables list theirs by name."""
+    """A protocol action if the table lacks a feature. Silver's protocol lists features by name."""
     return [] if asked <= read.features else [protocol(read.features | asked)]
 
 
@@ -298,7 +305,9 @@ def _asked(columns: Sequence[SilverColumn]) -> frozenset[str]:
 
 
 def _checked(fields: Sequence[Mapping[str, Any]], known: AbstractSet[str] = frozenset()) -> list[Mapping[str, Any]]:
-    """Raise SchemaMismatch for names refused by readers, but for known ones, or alike to them."""
+    """Raise SchemaMismatch for names that readers refuse, or take for another column's. Names in
+    `known` may stay.
+    """
     seen: dict[str, str] = {}
     for name in (str(field["name"]) for field in fields):
         if name not in known and (refused := [char for char in name if char in _REFUSED_CHARACTERS]):

@@ -1,9 +1,10 @@
 """How large silver tables are, by the log's own `add` actions: nothing is opened.
 
-In:  a TableState at hand.
-Out: cells for a row of control/cuts, and SilverSize of such a row.
+In:  a TableState.
+Out: cells for a row of control/cuts; the SilverSize of such a row.
 
-The publisher of a version holds the table's state anyway. A page of 10,000 tables therefore reads no silver log.
+The publisher of a version has the table's state anyway, so a page with 10,000 tables reads no log
+of silver.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ SIZE_COLUMNS: Final = ("silver_rows", "silver_files", "silver_bytes")
 
 @dataclass(frozen=True, slots=True)
 class SilverSize:
-    """A published version's size. rows: as a reader counts them, deleted ones that silver keeps included; None where a
-    file has no statistics. bytes: of the Parquet files.
+    """A published version's size. rows: as a reader counts them, so with deleted rows that silver
+    keeps; None if a file has no statistics. bytes: of the Parquet files.
     """
 
     rows: int | None
@@ -29,7 +30,9 @@ class SilverSize:
 
 
 def size_cells(state: TableState) -> dict[str, int | None]:
-    """Cells of control/cuts; null for a table that isn't there, and for a state that holds not all files."""
+    """Cells of control/cuts. They are null for a missing table, and for a state that doesn't hold
+    all files.
+    """
     if not state.created or state.keep is not None:
         return dict.fromkeys(SIZE_COLUMNS)
     totals = state.totals
@@ -38,7 +41,7 @@ def size_cells(state: TableState) -> dict[str, int | None]:
 
 
 def size_of(row: Mapping[str, Any]) -> SilverSize | None:
-    """None of a row from before a release that writes sizes, and of a table without silver."""
+    """None if an older release wrote the row, or if the table had no silver."""
     if row.get("silver_files") is None:
         return None
     return SilverSize(row["silver_rows"], row["silver_files"], row["silver_bytes"])

@@ -1,6 +1,7 @@
-"""The standing of a pipeline's tables, as the lake keeps it. The rules themselves are in tidegate/standing.
+"""Where a pipeline's tables stand, as the lake records it. The rules themselves are in
+tidegate/standing.
 
 In:  a lake.
-Out: followed.py: the tables that the pipeline follows. held.py: where each of them stands. from_bronze.py: whether a
-     table that waits can catch up from bronze alone.
+Out: followed.py: the tables the pipeline follows. held.py: where each table stands. from_bronze.py:
+     whether a waiting table can catch up from bronze alone.
 """

@@ -1,10 +1,11 @@
-"""The followed tables, and since when: control/followed.
+"""Which tables the pipeline follows, and since when: control/followed.
 
 In:  a lake.
-Out: Followed: the selection in force, sources behind the cut, left tables and sources.
+Out: FollowedSources: the selection in force, sources behind the cut, tables and sources that were
+     left.
 
-One commit holds one change whole: the new selection, and its consequences for every touched source
-and table. table_states follows from it under the change's number, exactly once
+One commit holds one whole change: the new selection, and what it means for every affected source
+and table. table_states follows from it, exactly once, under the change's number
 (spark_jobs/window/life/following.py).
 """
 
@@ -63,7 +64,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FollowedChange:
-    """The event of a source (database and table "") or of a physical table."""
+    """One event of a source (database and table are "") or of a physical table."""
 
     source: str
     state: str
@@ -72,8 +73,8 @@ class FollowedChange:
     database: str = ""
     table: str = ""
     logical: str = ""
-    whole: bool | None = None  # of a table that is left: False when silver lacked rows of it already
-    needs: str | None = None  # of a held one: what it lacks (tidegate/remedy.py)
+    whole: bool | None = None  # of a table that is left: False if silver lacked rows of it
+    needs: str | None = None  # of a held table: what it lacks (tidegate/remedy.py)
 
     @property
     def physical(self) -> Physical:
@@ -84,9 +85,9 @@ class FollowedChange:
 class FollowedSources:
     """number: of the newest change; 0 before the first.
 
-    behind: sources behind the cut -> up to where all of theirs is in silver. left: (physical table,
-    silver table) no longer kept -> where they were left. sources_left: likewise of whole sources.
-    changes: of the newest change of the selection, number selected_in.
+    behind: sources behind the cut -> up to where silver has all of them. left: (physical table,
+    silver table) no longer kept -> up to where silver has it. sources_left: the same for whole
+    sources. changes: of the newest change of the selection, which has the number selected_in.
     """
 
     number: int = 0
@@ -127,7 +128,9 @@ class FollowedSources:
             self.sources_left[change.source] = change.commit_ts
 
     def position(self, source: str, cut_ts: int) -> int:
-        """The commit_ts up to which silver has all of a source, but for tables that wait for themselves."""
+        """The commit_ts up to which silver has all of a source, except for tables that wait on
+        their own.
+        """
         return min(cut_ts, self.behind.get(source, cut_ts))
 
 
@@ -144,7 +147,7 @@ def load(lake: LakeFiles) -> FollowedSources:
 
 
 def pipeline_of(lake: LakeFiles) -> str:
-    """The lake's owner; "" before the first commit of a capture. Raises LakeUnavailable."""
+    """The pipeline this lake belongs to; "" before a capture's first commit. Raises LakeUnavailable."""
     rows = control.read(lake, tables.FOLLOWED, columns=["number", "pipeline"]).sort_by("number")
     return str(rows["pipeline"][-1]) if rows.num_rows else captures_into(lake)
 
@@ -156,7 +159,7 @@ def captures_into(lake: LakeFiles) -> str:
 
 
 def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
-    """Refuse the lake of another pipeline: raises LakeRefused. owner: as pipeline_of says."""
+    """Refuse the lake of another pipeline: raises LakeRefused. owner: from pipeline_of."""
     if owner not in ("", pipeline):
         raise LakeRefused(
             f"this lake belongs to pipeline {owner}: under another name all of bronze would be applied again",
@@ -166,7 +169,7 @@ def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
 
 
 def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
-    """As check_own, but the work goes on with a warning if the owner can't be read.
+    """As check_own. If the owner can't be read, it only warns.
 
     Capture can't wait for that: a source may purge its log meanwhile.
     """
@@ -181,7 +184,7 @@ def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
 def rows_of(
     number: int, pipeline: str, changes: Sequence[FollowedChange], selection: Selection | None, cut_ts: int
 ) -> list[dict[str, Any]]:
-    """The rows of one commit: a row per change, and the selection if it changed."""
+    """The rows of one commit: one per change, and the selection if it changed."""
     common = {"number": number, "pipeline": pipeline, "recorded_at": datetime.now(UTC)}
     rows: list[dict[str, Any]] = []
     if selection is not None:

@@ -1,11 +1,12 @@
-"""Whether bronze certainly has silver's lacking rows: the table then catches up without its source.
+"""Whether bronze certainly has the rows that silver lacks: then the table catches up without its
+source.
 
-In:  the facts in bronze and control tables about the single physical table of a logical one.
-Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of
-     an Answer.
+In:  the facts of bronze and control tables about a logical table with one physical table.
+Out: FromBronze: whether the table may go on from a commit_ts; from where it can be made anew; where
+     it goes on after an Answer.
 
-Certain is only the plain case: one physical table, no snapshot's rows and no rows of another table
-in between. All else is read anew from the source.
+Only the plain case is certain: one physical table, and since then neither rows of a snapshot nor
+rows of another table. Everything else is read from the source again.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _FOREVER = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class FromBronze:
-    """versions: of the physical table, all of them, oldest first. begin_ts: bronze begins after it.
-    gap_ts: of an accepted gap with possible DDL. keeps: whether silver keeps anything from before a
-    CREATE or TRUNCATE. touched: whether its snapshot isn't over, or read rows with a commit_ts
-    above one.
+    """versions: all versions of the physical table, the oldest first. begin_ts: bronze begins after
+    it. gap_ts: of an accepted gap that may have had DDL. keeps: whether silver keeps rows from
+    before a CREATE or TRUNCATE. touched: for a commit_ts, whether the table's snapshot isn't
+    over, or read rows with a larger commit_ts.
     """
 
     cut_ts: int
@@ -43,16 +44,16 @@ class FromBronze:
     touched: Callable[[int], bool]
 
     def way(self, verdict: Answer, standing: Standing | None) -> int | None:
-        """A table catches up from this commit_ts if silver contradicts control; None: it waits for
-        rows.
+        """The commit_ts from which the table catches up if silver contradicts control/; None: it
+        waits for rows.
         """
         if verdict.applied_ts and self.reaches(verdict.applied_ts):
             return min(verdict.applied_ts, self.cut_ts)
         return self.beginning(standing) if verdict.unlike is Unlike.GONE else None
 
     def reaches(self, at_ts: int) -> bool:
-        """Whether the log since at_ts alone makes the table whole, given all of it in silver up to
-        there.
+        """Whether the log since at_ts alone makes the table whole, if silver has everything up to
+        at_ts.
         """
         since = [version for version in self.versions if at_ts < version.commit_ts <= self.cut_ts]
         plain = not any(
@@ -65,10 +66,10 @@ class FromBronze:
         return at_ts >= max(self.begin_ts, self.gap_ts) and plain and not self.touched(at_ts)
 
     def beginning(self, standing: Standing | None) -> int | None:
-        """The commit_ts before the CREATE or TRUNCATE older than all rows; None when it isn't
+        """The commit_ts before the CREATE or TRUNCATE all its rows come after; None if it isn't
         certain.
         """
-        # A released table goes on from its own mark. Up to a TRUNCATE above that, the log alone would fill it in part.
+        # A released table goes on from its own applied_ts: up to a TRUNCATE above that, the log would fill it in part.
         is_below = standing is not None and standing.state is State.RELEASED
         mark_ts = standing.applied_ts if standing is not None and is_below else self.cut_ts
         known = [version for version in self.versions if version.commit_ts <= mark_ts]
@@ -94,7 +95,7 @@ def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical
 
 
 def keeps_rows(tables: Tables, ddl: Ddl, database: str, table: str) -> bool:
-    """Whether something from before a CREATE or TRUNCATE stays in a silver table."""
+    """Whether a silver table keeps rows from before a CREATE or TRUNCATE."""
     return tables.keeps_past(database, table) or Policy.IGNORE in (ddl.truncate, ddl.drop_table)
 
 

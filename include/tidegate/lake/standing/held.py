@@ -1,7 +1,8 @@
-"""Where tables stand: rows of control/table_states as values, and a person's word to let one go on.
+"""Where tables stand: rows of control/table_states as values, and a person's release of a held
+table.
 
 In:  a lake.
-Out: the last Standing per table; questions for a person; a `released` event.
+Out: the last Standing per table; questions for a person; a `released` row.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ from tidegate.standing.standing import Place, Standing
 from tidegate.standing.step import release as released
 from tidegate.tables import State
 
-# Whoever writes a row by hand may say no cause.
+# A row written by hand may lack a cause.
 _UNSAID: Final = {State.HELD.value: Cause.FAULT}
 _TICK: Final = timedelta(microseconds=1)
 _TEXTS: Final = ("fault", "partner", "source", "snapshot")
 
 
 def from_row(row: Mapping[str, Any]) -> Standing:
-    """The standing in a row of control/table_states. Raises LakeRefused for a row that tidegate never writes."""
+    """The standing in a row of control/table_states. Raises LakeRefused for a row tidegate never
+    writes.
+    """
     try:
         return _standing(row)
     except (ValueError, AssertionError) as error:
@@ -84,9 +87,10 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
 
 
 def behind(since: datetime | None, now: datetime | None = None) -> datetime:
-    """The recorded_at for a new row of a table whose last row has `since`: now, and always later than `since`.
+    """The recorded_at for a new row of a table: now, but always later than `since`, that of its
+    last row.
 
-    The latest row of a table counts, and the clock of the last row's writer may be ahead of ours.
+    A table's latest row counts, and the clock of the last writer may be ahead of ours.
     """
     now = now or datetime.now(UTC)
     return now if since is None else max(now, since + _TICK)
@@ -111,7 +115,7 @@ def state_of(lake: LakeFiles, table: str) -> Standing | None:
 
 
 def held_tables(lake: LakeFiles) -> dict[str, Standing]:
-    """The last standing of each table that is held now, by its name."""
+    """The last standing of each table held now, by its name."""
     return {table: state for table, state in last_states(lake).items() if state.state is State.HELD}
 
 
@@ -126,11 +130,11 @@ def questions(lake: LakeFiles) -> dict[str, Standing]:
 def release(
     lake: LakeFiles, held: Standing, *, reason: str = "", lacks_snapshots: LacksSnapshots = lambda _: False
 ) -> Standing:
-    """Let a held table go on with the next window; where its DDL waits for approval, this approves
-    it. Returns its standing.
+    """Let a held table go on with the next window. If its DDL waits for approval, this approves it.
+    Returns its standing.
 
-    held: as it was read. reason: the person, for status and the table's history. Raises UsageError
-    where no release helps: the table would be half filled.
+    held: as it was read. reason: who did it, for status and the table's history. Raises UsageError
+    if no release helps: the table would lack rows.
     """
     standing = released(held, Released(reason))
     if standing.state is State.HELD and standing.cause is held.cause:
@@ -147,7 +151,7 @@ def release(
 
 
 def _stands(lake: LakeFiles, state: TableState, held: Standing) -> bool:
-    """Whether the table's last row is still this one, in a state of control/table_states."""
+    """Whether this is still the table's last row in a state of control/table_states."""
     rows = control.rows_of(lake, tables.TABLE_STATES, state, filters=[("table", "=", held.table)])
     last = control.last_of(rows, ["table"], ["recorded_at"])["recorded_at"].to_pylist()
     return bool(last == [held.since])

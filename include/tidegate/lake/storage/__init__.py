@@ -1,6 +1,6 @@
 """The storage of a lake: a disk, or an object store.
 
 In:  a lake's path, the options of its store.
-Out: storage_options.py: the same options for delta-rs and for Spark. store_files.py: a store's files, as pyarrow opens
-     them. store_error.py: the errors of such a store. lake/files.py uses them.
+Out: storage_options.py: the options for delta-rs and for Spark. store_files.py: a store's files for
+     pyarrow. store_error.py: the errors of a store. lake/files.py uses them.
 """

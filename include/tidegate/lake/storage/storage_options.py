@@ -1,10 +1,10 @@
-"""One set of storage options for both readers of a lake: delta-rs and Spark.
+"""One set of storage options for both readers of a lake, delta-rs and Spark.
 
-In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file, its
+In:  a lake's path (local, s3://, abfss://, gs://); its options from the pipeline file; its
      connection.
-Out: its root and options as delta-rs takes them; the same as Spark (Hadoop) settings. Pure.
+Out: its root and options with delta-rs's names; the same as Spark's (Hadoop's) settings. Pure.
 
-delta-rs names: docs of the object_store crate. Hadoop names: hadoop-aws, hadoop-azure,
+delta-rs's names: docs of the crate object_store. Hadoop's names: hadoop-aws, hadoop-azure,
 gcs-connector.
 """
 
@@ -28,7 +28,7 @@ _SCHEMES: Final = {
     "": "local",
 }
 
-# Extra keys of Airflow's AWS connections under the names that object stores' clients use.
+# Extra keys of Airflow's AWS connections -> their names in clients of object stores.
 _AWS_NAMES: Final = {
     "region_name": "AWS_REGION",
     "endpoint_url": "AWS_ENDPOINT_URL",
@@ -64,12 +64,12 @@ def store_of(path: str) -> str:
 
 
 def lake_root(path: str, home: Path) -> str:
-    """A lake.path as delta-rs and pyarrow take it: an absolute local path, or a URL without a
+    """A lake.path in the form for delta-rs and pyarrow: an absolute local path, or a URL without a
     trailing slash.
 
-    home: the project's root. A relative path is taken from there, not from wherever a command was
-    started. Raises ConfigError for another scheme, for a URL with a key in it: it is shown,
-    logged and written down; and for one that ends before its path does.
+    home: the project's root. A relative path begins there, not in the folder of a command. Raises
+    ConfigError for another scheme; for a URL with a key in it, since URLs are shown, logged and
+    written down; and for a URL with # or ?, which would end its path early.
     """
     if store_of(path) == "local":
         return str((home / path.removeprefix("file://")).resolve())
@@ -81,7 +81,7 @@ def lake_root(path: str, home: Path) -> str:
             where=f"{parts.scheme}://...",
             remedy="put keys into the extra of the lake's connection (lake.conn_id), and leave them out of the URL",
         )
-    if "#" in path or "?" in path:  # nothing after it would be part of a path: all tables would lie in one folder
+    if "#" in path or "?" in path:  # the path would end there, and all tables would lie in one folder
         raise ConfigError(
             "the URL of a store can't contain # or ?",
             where=f"{parts.scheme}://...",
@@ -92,17 +92,17 @@ def lake_root(path: str, home: Path) -> str:
 
 
 def spark_uri(uri: str) -> str:
-    """A path or URL under lake_root as Spark takes it: its S3 file system is s3a."""
+    """A path or URL under lake_root for Spark: its S3 file system is s3a."""
     return "s3a://" + uri.removeprefix("s3://") if uri.startswith("s3://") else uri
 
 
 def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """The options for delta-rs: names in lower case, the connection's secrets win."""
+    """The options for delta-rs: names in lower case. The connection's secrets replace the file's."""
     return {name.lower(): str(value) for name, value in {**options, **secrets}.items()}
 
 
 def store_keys(connection: Connection) -> dict[str, str]:
-    """The options of a lake's connection: its extra, and an AWS connection's login and password."""
+    """The options in a lake's connection: its extra, and an AWS connection's login and password."""
     extra = {key: value for key, value in connection.extra.items() if value is not None}
     options = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items()}
     if connection.kind in _AWS_KINDS and connection.login:
@@ -115,8 +115,8 @@ def _text(value: object) -> str:
 
 
 def spark_options(root: str, options: Mapping[str, str]) -> dict[str, str]:
-    """delta-rs options as Spark settings (`spark.hadoop.` in front); names without a counterpart
-    are left out.
+    """delta-rs's options as Spark's settings (`spark.hadoop.` in front). Names without a
+    counterpart are left out.
     """
     store, settings = store_of(root), {}
     lowered = {name.lower(): str(value) for name, value in options.items()}

@@ -1,7 +1,8 @@
-"""An object store's own trouble with a file, told from damage of the file's bytes by its class.
+"""Errors of an object store. Readers of files tell them from damaged bytes by their class.
 
 In:  nothing; this is an error.
-Out: StoreError, for readers of files. Its text has the file's address, so words in it say nothing of its bytes.
+Out: StoreError. Its text has the file's address, so words in the text prove nothing about the
+     file's bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ class StoreError(OSError):
 
 
 class StoreDeniedError(StoreError, PermissionError):
-    """... for want of rights: keys expire, and are renewed."""
+    """... for lack of rights. It may pass, too: keys expire, and are renewed."""
 
 
 class StoreNameError(StoreError):
-    """An object beside those of the lake has a name that the store's client can't list, as `a//b`."""
+    """An object beside those of the lake has a name that the store's client can't list, such as `a//b`."""

@@ -1,8 +1,8 @@
-"""Files of an object store as pyarrow's file systems have them: read by ranges, written in parts.
+"""Files of an object store in the form of pyarrow's file systems: read by ranges, written in parts.
 
 In:  a bucket's URL, the store's options; paths within the bucket.
-Out: a FileSystemHandler through obstore, the client that Delta's log uses too (delta/stores). Errors are OSErrors, as
-     of a disk's files.
+Out: a FileSystemHandler over obstore, the client that Delta's log uses too (delta/stores). Errors
+     are OSErrors, like those of a disk's files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FOLDER: Final = pafs.FileType.Directory
 
 
 class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
-    """One bucket. For any number of threads; a forked process has clients of its own."""
+    """One bucket. Thread-safe; a forked process makes its own clients."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._root, self._options = root, dict(options)
@@ -51,7 +51,7 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
-        """A store has folders by the names of what lies in them alone: an empty one is none."""
+        """A store has folders only in the names of its objects: an empty folder doesn't exist."""
         base = f"{selector.base_dir.strip('/')}/".lstrip("/")
         with _asked():
             if selector.recursive:
@@ -62,7 +62,7 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
                 files, folders = listed["objects"], listed["common_prefixes"]
         if base and not files and not folders and not selector.allow_not_found:
             raise FileNotFoundError(f"there is nothing in {base}")
-        # Spark, and people at a console, make an empty object `folder/`: it comes without its last character.
+        # Spark and storage consoles make an empty object `folder/`. It comes here without its last character.
         known = {base.rstrip("/"), *folders}
         files = [meta for meta in files if meta["size"] or meta["path"] not in known]
         return [*(pafs.FileInfo(folder, _FOLDER) for folder in folders), *map(_file, files)]
@@ -80,7 +80,7 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
             return pa.PythonFile(_Parts(obstore.open_writer(self.client, path)), mode="w")
 
     def delete_file(self, path: str) -> None:
-        """Nothing happens where there is none, as in the stores themselves."""
+        """A missing object is no error, as in the stores themselves."""
         with suppress(FileNotFoundError), _asked():
             self.client.delete(path)
 
@@ -120,7 +120,7 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
 
 
 class _Ranges:
-    """An object, read by ranges: each read is one request, of just these bytes."""
+    """An object, read by ranges: each read is one request for exactly these bytes."""
 
     closed = False
 
@@ -155,7 +155,9 @@ class _Ranges:
 
 
 class _Parts:
-    """A new object, there when it is closed, and never without that. Its parts go on their way as they are full."""
+    """A new object. It exists once it is closed, and not before. Full parts are sent while it is
+    written.
+    """
 
     def __init__(self, writer: Any) -> None:
         self._writer, self._bytes = writer, 0
@@ -168,7 +170,7 @@ class _Parts:
         return self._bytes
 
     def flush(self) -> None:
-        """A part is sent when it is full."""
+        """Does nothing: a part is sent when it is full."""
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -197,7 +199,7 @@ def _folders(path: str, base: str) -> Iterator[str]:
 
 @contextmanager
 def _asked() -> Iterator[None]:
-    """Errors of the store as those of a disk. FileNotFoundError is one already."""
+    """Turns the store's errors into a disk's. FileNotFoundError is one already."""
     try:
         yield
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
