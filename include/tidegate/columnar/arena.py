@@ -1,7 +1,7 @@
-"""The memory that a batch's kernel writes into.
+"""The memory into which a batch's kernel writes.
 
-In:  how many bytes each column may take.
-Out: one buffer, which the thread's next batch writes over; rows in memory of their own.
+In:  how many bytes each column may need.
+Out: one buffer, which the thread's next batch overwrites; rows copied into memory of their own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ Words = npt.NDArray[np.int64]
 
 OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
 _ALIGN: Final = 64
-# An arena up to this size is used again by the thread's next batch; a larger one is given back.
+# The thread's next batch uses an arena of up to this size again; a larger one is freed.
 _KEPT_BYTES: Final = 128 << 20
 
 
 class Arena:
-    """Hands out aligned ranges, then becomes one buffer: the thread's last one, when that is large enough.
-
-    Touching fresh memory costs more than the decode does.
+    """Hands out aligned ranges, then becomes one buffer. It uses the thread's last buffer if this
+    is large enough: touching fresh memory costs more than the decoding does.
     """
 
     _kept: ClassVar[threading.local] = threading.local()
@@ -42,7 +41,7 @@ class Arena:
         return at
 
     def buffer(self) -> pa.Buffer:
-        """Uninitialised; good until this thread decodes its next batch."""
+        """Uninitialised. It is valid until this thread decodes its next batch."""
         kept: pa.Buffer | None = getattr(self._kept, "buffer", None)
         if kept is not None and kept.size >= self.size:
             return kept
@@ -55,10 +54,10 @@ class Arena:
 def lay_out(
     words: Words, state: Words, stamps: tuple[int, int, int], cells: Iterable[tuple[int, int]], rows_max: int
 ) -> pa.Buffer:
-    """Write addresses into words (int64[columns, COLUMN_WORDS]) and state; give the arena.
+    """Write addresses into words (int64[columns, COLUMN_WORDS]) and state. Returns the arena.
 
-    stamps: places in state of operation, commit_ts and ordinal. cells: of each column its CELL_*, and as many bytes as
-    all of its values may have where they are of any length.
+    stamps: the places in state for the addresses of operation, commit_ts and ordinal. cells: per
+    column its CELL_*, and the bytes all of its values may need if they have variable length.
     """
     arena = Arena()
     for place, width in zip(stamps, (1, 8, 8), strict=True):
@@ -84,5 +83,5 @@ def lay_out(
 
 
 def moved_out(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows in memory of their own, of just their size."""
+    """The same rows in memory of their own, exactly as large as they need."""
     return pa.ipc.read_record_batch(rows.serialize(), rows.schema)

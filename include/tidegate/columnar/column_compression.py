@@ -23,12 +23,12 @@ from tidegate.remedy import REFILL
 _NONE: Final = 0
 _ZLIB: Final = 8
 _RAW: Final = 8
-_REMEDY: Final = REFILL.after("repair the value at the source")  # the log keeps it: a release would meet it again
+_REMEDY: Final = REFILL.after("repair the value at the source")  # a release alone would meet it in the log again
 
 
 def inflate(value: bytes, bytes_max: int) -> bytes:
-    """One value; bytes_max: the most that its column can hold, so a few bytes can't grow without
-    bound.
+    """One value. bytes_max: the largest value its column can hold, so a few bytes can't grow
+    without bound.
     """
     if not value:
         return b""
@@ -43,7 +43,7 @@ def inflate(value: bytes, bytes_max: int) -> bytes:
         raise DecodeError(f"a compressed value says it has {length} bytes of {bytes_max}", remedy=_REMEDY)
     stream = zlib.decompressobj(-zlib.MAX_WBITS if value[0] & _RAW else zlib.MAX_WBITS)
     try:
-        # one byte more than announced, so that a longer value is seen
+        # one byte more than announced: a longer value is noticed
         opened = stream.decompress(value[start:], length + 1)
     except zlib.error as error:
         raise DecodeError(f"a compressed value can't be opened ({error})", remedy=_REMEDY) from None
@@ -53,8 +53,8 @@ def inflate(value: bytes, bytes_max: int) -> bytes:
 
 
 def inflated(offsets: pa.Buffer, data: pa.Buffer, bytes_max: int) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and bytes of a column with its values opened. UnsupportedValue when they would not
-    fit in memory.
+    """Offsets and bytes of a column, with its values decompressed. Raises UnsupportedValue if they
+    would not fit in memory.
     """
     ends = np.frombuffer(offsets, np.int32).tolist()
     source = memoryview(data)

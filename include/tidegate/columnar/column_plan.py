@@ -1,7 +1,7 @@
-"""How one column is decoded and finished: the part of a plan that all decoders share.
+"""How one column is decoded and finished: the part of a plan all decoders share.
 
-In:  nothing; these are values. A decoder's own plan makes a ColumnPlan of each column.
-Out: the cell that the kernel writes, how many bytes it takes, and what finish.py makes an Arrow array from.
+In:  nothing; these are values. A decoder's own plan makes a ColumnPlan for each column.
+Out: the cell the kernel writes, its bytes, and what finish.py needs for the Arrow array.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ OUT_BYTES: Final = {
     L.CELL_HIRES_DATETIME: 8,
     **dict.fromkeys((L.CELL_UINT64, L.CELL_DECIMAL, L.CELL_DECIMAL_SMALL), 16),
 }
-# Kinds whose values are offsets into bytes, and the most bytes the kernel makes of one value (0: as many as there are).
+# Kinds whose values are offsets into bytes -> the most bytes that the kernel makes of one value (0: as many as it has).
 VARIABLE: Final = {
     **dict.fromkeys((L.CELL_BYTES, L.CELL_BITS), 0),
     **dict.fromkeys((L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_HIRES_TIME), 24),
     L.CELL_DECIMAL_TEXT: 96,
 }
-# By the width of an integer: the kernel's cell with a sign, and without.
+# Width of an integer in bytes -> the kernel's cells: signed, unsigned.
 INTEGER_CELLS: Final = {
     1: (L.CELL_INT8, L.CELL_UINT8),
     2: (L.CELL_INT16, L.CELL_UINT16),
@@ -40,10 +40,10 @@ INTEGER_CELLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """name, type: of the output column. charset: in which its bytes are. members: of enum and set, as text.
+    """name, type: of the output column. charset: of its bytes. members: of enum and set, as text.
 
-    inflated_max: the most bytes that a value of a compressed column has once it is opened; 0: it isn't compressed.
-    in_key: two stored values must not read the same.
+    inflated_max: the most bytes of a decompressed value; 0: the column isn't compressed. in_key:
+    two different stored values must not read the same.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A cursor over the bytes of one event: every read is checked against its end.
+"""A cursor over the bytes of one event. Every read is checked against the event's end.
 
 In:  bytes.
 Out: integers and byte strings; DecodeError instead of a read past the end.
@@ -11,7 +11,9 @@ from tidegate.remedy import REPORT
 
 
 class ByteCursor:
-    """Reads from left to right; little-endian, as all of the protocol but where it says otherwise."""
+    """Reads from left to right. Integers are little-endian, unless the method's name says
+    otherwise.
+    """
 
     def __init__(self, data: bytes, at: int = 0, end: int | None = None) -> None:
         self.data = data

@@ -1,7 +1,7 @@
 """A zero or impossible date as text, for the error that names it.
 
-In:  a column of a TABLE_MAP, its plan's kind of cell, the bytes of its value.
-Out: the date as the server shows it, digits of the day only: '2024-02-31'.
+In:  the cell of its column (CELL_*), and the bytes of its value.
+Out: the day as the server shows it, without a time: '2024-02-31'.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from tidegate.errors import UnsupportedValue
 
 
 def date_text(cell: int, units: int, raw: bytes) -> str:
-    """cell: CELL_*. units: of a CELL_HIRES_DATETIME: its parts of a second."""
+    """cell: CELL_*. units: for a CELL_HIRES_DATETIME, the parts of a second it counts. raw: the
+    value's bytes.
+    """
     little, big = int.from_bytes(raw, "little"), int.from_bytes(raw, "big")
     if cell == L.CELL_DATE:
         return _text(little >> 9, little >> 5 & 15, little & 31)
@@ -33,7 +35,9 @@ def _text(year: int, month: int, day: int) -> str:
 
 
 def refused_date(name: str, text: str, *, key: bool) -> UnsupportedValue:
-    """The error of a column that holds such a date where it is refused; only the key's is shown."""
+    """The error for such a date where it is refused. Only a key's value is shown, since others may
+    be private.
+    """
     if key:
         return UnsupportedValue(
             f"column {name} of the key holds {text}, which no calendar has: NULL would stand for all such keys",

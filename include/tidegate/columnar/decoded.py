@@ -16,7 +16,7 @@ import pyarrow as pa
 from tidegate import tables
 from tidegate.errors import Terminal
 
-# Kinds of row images. Compiled code takes them in.
+# Kinds of row images. Kernels compile these numbers in.
 IMAGE_INSERT: Final = 0
 IMAGE_BEFORE: Final = 1  # the image after it is IMAGE_AFTER: an update
 IMAGE_AFTER: Final = 2
@@ -31,7 +31,9 @@ SYSTEM_FIELDS: Final = (
 
 
 class RowsError(Exception):
-    """Which rows event could not be decoded, and the error it is: the caller adds table, file and position."""
+    """A rows event that couldn't be decoded, and why. event: its index in the batch. The caller
+    adds the place.
+    """
 
     def __init__(self, event: int, error: Terminal) -> None:
         super().__init__(str(error))
@@ -41,9 +43,11 @@ class RowsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Row images as they were logged: rows' tables.OP is an IMAGE_*, its ORDINAL the image's offset in the data.
+    """Row images as they were logged: tables.OP is an IMAGE_*, tables.ORDINAL the image's offset in
+    the data.
 
-    present: bool[columns, rows], whether an image has the column; None when every one has all. null_dates: as Batch's.
+    present: bool[columns, rows], whether an image has the column; None if all have. null_dates:
+    zero or impossible dates that became NULL.
     """
 
     rows: pa.RecordBatch

@@ -1,10 +1,12 @@
 """From the kernel's buffers to a column's canonical Arrow array.
 
 In:  where the kernel put a column's values, offsets and bytes in the arena.
-Out: a pyarrow Array of the column's canonical type; UnsupportedValue when bytes aren't valid in their charset.
+Out: a pyarrow Array of the column's canonical type; UnsupportedValue if bytes aren't valid in their
+     charset.
 
-Fixed-width values and UTF-8 text are the kernel's buffers as they are. The rest is a pass per column: enum and set
-through a dictionary, other charsets through Python's codec, JSON and UUIDs value by value.
+Fixed-width values and UTF-8 text stay in the kernel's buffers. Other kinds cost a pass per column:
+enum and set go through a dictionary, other charsets through Python's codec, JSON and UUIDs value by
+value.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def part(arena: pa.Buffer, address: int, size: int) -> pa.Buffer:
 def finish_column(
     column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, arena: pa.Buffer, *, patched: bool = False
 ) -> pa.Array:
-    """words: the column's COLUMN_WORDS after the kernel ran. patched: JSON may come as documents to be patched."""
+    """words: the column's COLUMN_WORDS after the kernel ran. patched: some JSON documents come with
+    differences.
+    """
     nulls = int(words[L.NULLS])
     valid = part(arena, int(words[L.VALID]), (rows + 7) // 8) if nulls else None
     at = int(words[L.VALUES])
@@ -78,7 +82,7 @@ def _fixed(column: ColumnPlan, values: pa.Buffer, valid: pa.Buffer | None, rows:
         numbers = pa.Array.from_buffers(pa.int32(), rows, [valid, values], nulls)
         if column.in_key and "" in column.members and pc.any(pc.equal(numbers, 0)).as_py():
             raise _read_the_same(column, "number 0 and the member ''")
-        # number 0 is the empty string that a server without strict mode stores for a value it refuses
+        # number 0 is the empty string that a server without strict mode stores in place of a refused value
         return pa.DictionaryArray.from_arrays(numbers, pa.array(["", *column.members], pa.string())).dictionary_decode()
     if column.cell == L.CELL_SET:
         return _sets(column, np.frombuffer(values, np.uint64), valid, rows, nulls)
@@ -97,7 +101,9 @@ def _sets(
 
 
 def _text(column: ColumnPlan, buffers: list[Any], rows: int, nulls: int) -> pa.Array:
-    """Bytes in a charset as UTF-8: as they are where that is the same, else through the codec."""
+    """Bytes in a charset as UTF-8. They stay as they are if this is the same; else the codec
+    converts them.
+    """
     data = np.frombuffer(buffers[2], np.uint8)
     if column.in_key and column.charset in TWICE:
         array = pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
@@ -129,7 +135,7 @@ def _read_the_same(column: ColumnPlan, what: str) -> UnsupportedValue:
 
 
 def _recoded(charset: str, buffers: list[Any], rows: int) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and bytes in UTF-8 of a column in a single-byte character set."""
+    """Offsets and UTF-8 bytes of a column in a single-byte character set."""
     data = buffers[2]
     if 3 * data.size + 1 > _OFFSETS_MAX:
         raise UnsupportedValue(
@@ -161,7 +167,7 @@ def _by_value(array: pa.Array, convert: Callable[[bytes], str]) -> pa.Array:
 
 
 def _vectors(offsets: pa.Buffer, data: pa.Buffer, valid: pa.Buffer | None, rows: int, nulls: int) -> pa.Array:
-    """MySQL's VECTOR: 32-bit floats, little-endian, one after the other."""
+    """MySQL's VECTOR: 32-bit floats, little-endian, one after another."""
     ends = np.frombuffer(offsets, np.int32)
     if np.any(ends % _FLOAT_BYTES):
         said = "a vector isn't a row of 32-bit floats, as MySQL keeps one that was another type before an ALTER"
@@ -175,7 +181,7 @@ def _inet(column: ColumnPlan) -> Callable[[bytes], str]:
     return inet4_text if column.type.text.base == "inet4" else inet6_text
 
 
-# Kinds that are converted value by value: kind -> column -> bytes -> text.
+# Kinds that are converted value by value: kind -> (column -> (bytes -> text)).
 BY_VALUE: Final[dict[Kind, Callable[[ColumnPlan], Callable[[bytes], Any]]]] = {
     Kind.JSON: lambda _column: json_text,
     Kind.UUID: lambda _column: uuid_text,

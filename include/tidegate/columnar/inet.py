@@ -3,8 +3,9 @@
 In:  4 or 16 bytes.
 Out: text exactly as SELECT shows it; DecodeError for another number of bytes.
 
-It differs from C's inet_ntop: even a single group of zeros becomes "::" (MariaDB sql/sql_type_inet.cc,
-Inet6::to_string), and the first of the longest runs of zeros is the one.
+It differs from C's inet_ntop: a single group of zeros also becomes "::" (MariaDB
+sql/sql_type_inet.cc, Inet6::to_string). If several runs of zeros are the longest, the first one
+does.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _check(value: bytes, size: int) -> None:
 
 
 def _longest_zeros(groups: tuple[int, ...]) -> tuple[int, int]:
-    """(start, length) of the first of the longest runs of zeros; (0, 0) when there is none."""
+    """(start, length) of the first of the longest runs of zeros; (0, 0) without zeros."""
     best, at = (0, 0), 0
     while at < len(groups):
         end = at

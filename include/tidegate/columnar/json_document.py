@@ -1,13 +1,15 @@
 """MySQL's partial JSON updates: differences applied to a document.
 
-In:  the output of kernel/partial_rows.py for a column of PARTIAL_UPDATE_ROWS: 0xFF, the length (u32) of the before
-     image's document, the document, the differences; or a document as it is.
-Out: the new document's text, as SELECT shows it. DecodeError when a difference doesn't apply: then the log isn't what
-     the server wrote.
+In:  a value from binlog/kernel/partial_rows.py for a column of PARTIAL_UPDATE_ROWS. It is 0xFF, the
+     length (u32) of the before image's document, this document, and the differences; or it is a
+     plain document.
+Out: the new document's text, as SELECT shows it. DecodeError if a difference doesn't apply: then
+     the log isn't what the server wrote.
 
-A difference (mysql-server sql/json_diff.cc, Json_diff::write_binary): operation u8, path (packed length, text), and but
-for REMOVE a value (packed length, binary JSON). How each applies: apply_json_diffs there. A document is a tree of dicts
-and lists whose leaves are their own text already: nothing below them can change.
+A difference (mysql-server sql/json_diff.cc, Json_diff::write_binary) is an operation (u8), a path
+(packed length, text), and, except for REMOVE, a value (packed length, binary JSON).
+apply_json_diffs there says how each one applies. A document is a tree of dicts and lists. Its
+leaves are their own text already: nothing below them can change.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _LEG: Final = re.compile(
 
 
 def patched_json_text(data: bytes) -> str:
-    """Text of a document, or of one with its differences."""
+    """The text of a plain document, or of a document after its differences."""
     if data[:1] != bytes([PATCHED]):
         return json_text(data)
     cursor = ByteCursor(data, 1)
@@ -57,7 +59,7 @@ def _tree(reader: JsonReader, kind: int, at: int, end: int, depth: int = 0) -> T
 
 
 def _written(tree: Tree) -> list[str]:
-    """Text in pieces; members in the server's order, which an added one may have to find."""
+    """Text in pieces. Members are in the server's order, so an added member is put into its place."""
     if isinstance(tree, str):
         return [tree]
     made: list[str] = []
@@ -124,7 +126,7 @@ def _bad(path: str) -> DecodeError:
 
 
 def _cell(array: list[Tree], leg: Leg) -> tuple[int, bool] | None:
-    """(place of a cell, whether it is in the array): what lies outside is drawn to the nearer end."""
+    """(index of a cell, whether it is in the array). An index outside becomes the nearer end."""
     if isinstance(leg, str):
         return None
     from_end, number = leg
@@ -144,7 +146,7 @@ def _child(tree: Tree | None, leg: Leg) -> Tree | None:
 
 
 def _change(operation: int, parent: Tree, leg: Leg, value: Tree) -> bool:
-    """Whether it could be done."""
+    """Apply one difference. Returns whether it was possible."""
     if isinstance(parent, dict):
         if not isinstance(leg, str) or (leg in parent) != (operation != _INSERT):
             return False

@@ -28,7 +28,7 @@ _CONTAINERS: Final = frozenset({_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LAR
 _LITERALS: Final = {0: "null", 1: "true", 2: "false"}
 _NUMBER_FORMS: Final = dict(zip((_INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64, _DOUBLE), "hHiIqQd", strict=True))
 _NUMBERS: Final = {kind: struct.Struct("<" + form) for kind, form in _NUMBER_FORMS.items()}
-# Of a container: count and size, an entry of a key, an entry of a value, the types that lie in the entry itself.
+# Of a container: count and size; entry of a key; entry of a value; types whose value is in its entry.
 _SMALL_FORM: Final = (struct.Struct("<HH"), struct.Struct("<HH"), struct.Struct("<BH"), {_LITERAL, _INT16, _UINT16})
 _LARGE_FORM: Final = (
     struct.Struct("<II"), struct.Struct("<IH"), struct.Struct("<BI"), {_LITERAL, _INT16, _UINT16, _INT32, _UINT32},
@@ -42,7 +42,7 @@ _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def json_text(data: bytes) -> str:
-    """Text of one value; an empty value is JSON null, as the server reads it."""
+    """The text of one value. An empty value is JSON null, as for the server."""
     reader = JsonReader(data)
     return reader.text(*reader.root, 0)
 
@@ -53,7 +53,9 @@ def quoted(text: str) -> str:
 
 
 class JsonReader:
-    """Reads one document. No byte is read for two values: offsets that overlap could make gigabytes of kilobytes."""
+    """Reads one document. No byte is read for two values: overlapping offsets could make gigabytes
+    of kilobytes.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data = data or _NULL_DOCUMENT
@@ -73,7 +75,7 @@ class JsonReader:
         return "{" + ", ".join(f"{quoted(key)}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
 
     def leaf(self, kind: int, at: int, end: int) -> str:
-        """Text of a value that is no container."""
+        """The text of a value that isn't a container."""
         number = _NUMBERS.get(kind)
         if number is not None:
             if at + number.size > end:
@@ -89,7 +91,7 @@ class JsonReader:
         raise DecodeError(f"JSON type {kind} is not known, or its value is cut off", remedy=REPORT)
 
     def members(self, kind: int, start: int, end: int, depth: int) -> tuple[list[str] | None, list[Place]]:
-        """Keys of an object (None for an array), and where the values lie, in order."""
+        """Keys of an object (None for an array), and the places of the values, in order."""
         if depth > _DEPTH_MAX:
             raise DecodeError("JSON is nested deeper than the server allows", remedy=REPORT)
         large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
@@ -125,7 +127,9 @@ class JsonReader:
         return keys
 
     def _counted(self, at: int, end: int) -> bytes:
-        """Bytes after their length: seven bits a byte, the lowest first; the top bit says that more follow."""
+        """Bytes after their length. The length has seven bits per byte, lowest first; a top bit
+        says: more follows.
+        """
         count = 0
         for shift in range(0, 35, 7):
             if at >= end:
@@ -168,7 +172,9 @@ def _literal(code: int) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server's my_gcvt prints it in JSON: the shortest digits that read back, with ".0" when whole."""
+    """A double as the server's my_gcvt prints it in JSON: the shortest digits that read back, with
+    ".0" if whole.
+    """
     if not math.isfinite(value):
         raise DecodeError("JSON holds a number that isn't finite", remedy=REPORT)
     mantissa, _, exponent = f"{value!r}".partition("e")

@@ -1,9 +1,10 @@
-"""Commits of a Delta log, read.
+"""Reads commits of a Delta log.
 
 In:  a log's folder, a version.
-Out: its actions, nothing when the log has no such file; or all commits from there on.
+Out: the actions of one commit, None without its file; or of all commits from there on.
 
-The reader doesn't wait for a store's answer once per commit: it asks for some of the listed commits at a time.
+Several commits are requested at a time, since waiting for the store's answer to each would take
+long.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from tidegate.delta.table.actions import parsed
 from tidegate.errors import LakeRefused
 from tidegate.limits import LOG_READ_THREADS_MAX
 
-_BEFORE_LISTING: Final = 2  # most tables have fewer new commits than are worth a listing
+_BEFORE_LISTING: Final = 2  # most tables have so few new commits that a listing isn't worth it
 
 
 def read_commit(store: LogStore, version: int) -> list[dict[str, Any]] | None:
-    """A commit's actions; None when there is no such file (any more). Raises LakeUnavailable, LakeRefused."""
+    """A commit's actions; None if its file doesn't exist (any more). Raises LakeUnavailable,
+    LakeRefused.
+    """
     data = store.get(commit_name(version))
     if data is None:
         return None
@@ -36,9 +39,10 @@ def read_commit(store: LogStore, version: int) -> list[dict[str, Any]] | None:
 
 
 def read_commits(store: LogStore, first: int, upto: int | None = None) -> Iterator[list[dict[str, Any]]]:
-    """The actions of each commit from `first` on, in order, up to the first that isn't there. Raises as read_commit.
+    """The actions of each commit from `first` on, in order, up to the first missing one. Raises as
+    read_commit.
 
-    upto: the last that is wanted; None: all.
+    upto: the last wanted version; None: all.
     """
     version = first
     while (upto is None or version <= upto) and (actions := read_commit(store, version)) is not None:

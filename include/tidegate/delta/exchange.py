@@ -1,10 +1,10 @@
-"""A commit that replaces live files, beside writers that change rows elsewhere in the table.
+"""A commit that replaces live files while others may change rows elsewhere in the table.
 
-In:  a table's log, the live files to go, `add` bodies of the new ones.
-Out: one commit; or CommitConflict, when one of the files that go is no longer live as it was.
+In:  a table's log, the live files to replace, `add` bodies of the new ones.
+Out: one commit; or CommitConflict if one of the replaced files is no longer live as it was.
 
-It may go after any other commits. As long as the files are live, with the same deletion vectors, the new files have
-the same rows.
+It may come after any other commits: while the replaced files are live, with the same deletion
+vectors, the new files have the same rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def exchange(
     operation: str,
     data_change: bool = False,
 ) -> TableState:
-    """The state after the commit. data_change: the new files don't hold all rows of those that go.
+    """The state after the commit. data_change: the new files lack some rows of the replaced ones.
 
     Raises CommitConflict (nothing was written), LakeUnavailable, DeltaUnsupported.
     """

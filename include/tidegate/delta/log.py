@@ -1,25 +1,25 @@
-"""One table's Delta log: its newest state, and commits at exactly the version after the one that was read.
+"""One table's Delta log: its newest state, and commits at exactly the version after the state read.
 
 In:  a table's place (local folder or store URL) and the store's options; the actions of a commit.
 Out: TableStates; commit files.
 
 Why no commit is lost and none is made twice, whoever else writes to the table, on whatever machine:
-1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py):
-   one of all candidates for a version wins, and his object is whole and durable.
-2. It is tried at the version after the state that its actions were decided on, and nowhere else. Another writer of
-   that version has changed the state under the decision: CommitConflict, and the caller reads again and decides again.
+1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py).
+   One of all candidates for a version wins, and its object is whole and durable.
+2. It is tried at the version after the state on which its actions were decided, and nowhere else. If another writer
+   has that version, the state has changed under the decision: CommitConflict. The caller reads and decides again.
    Nothing is ever rebased.
-3. Whether an attempt was made is known by the log, not by an answer: each commit carries the id of its attempt
-   (commitInfo.txnId). When the store says "taken" or an error, that version is read back: a client may have sent the
-   same request twice, or its answer may have been lost. When it can't be read either, LakeUnavailable: not known.
-4. An attempt whose fate isn't known may still arrive later, at its own version only. A writer that tries again looks
-   for all ids of his attempts in the commits since (update()), or records a transaction version with its actions: both
-   find it.
-5. Not every writer arbitrates: Delta's own stores look whether a version is free and then write it, over ours if that
-   came in between. The writer of the newest version sees at each later look whether it is still his:
+3. The log shows whether an attempt was made, and not an answer: each commit carries the id of its attempt
+   (commitInfo.txnId). If the store says "taken" or gives an error, that version is read back: a client may have sent
+   the same request twice, or its answer may be lost. If it can't be read either: LakeUnavailable, not known.
+4. An attempt whose fate isn't known may still arrive later, but only at its own version. A writer that tries again
+   looks for the ids of all its attempts in the commits since (update()), or records a transaction version with its
+   actions. Both find it.
+5. Not every writer uses put-if-absent. Delta's own stores look whether a version is free and then write it, so they may
+   overwrite ours in between. At each later look, the writer of the newest version checks whether it is still its own:
    CommitOverwritten, never silence.
-6. Before a commit the known version is looked for: a table that was dropped and made again starts at 0, and a commit
-   after the old one's last version would leave a gap in its log.
+6. Before a commit the known version is looked for. A table dropped and made again starts at 0: a commit after
+   the old one's last version would leave a gap in its log.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
 class Change:
     """The content of a commit. transactions: application id -> version to record. operation: its name in the history.
 
-    checked: the maker of the actions has done everything that the table's protocol asks of a writer, as Spark does.
+    checked: the maker of the actions has done everything the table's protocol demands of a writer, as Spark does.
     """
 
     actions: Sequence[Action]
@@ -63,7 +63,7 @@ class Change:
 
 
 class DeltaLog:
-    """A table's log. Its methods may run in many threads and processes at once; each holds what it has read."""
+    """A table's log. Many threads and processes may use it at once. Each object remembers what it has read."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class DeltaLog:
         self._lock = threading.Lock()
         self._known = self._nothing
         self._seen: Entry | None = None  # the known version's commit file
-        self._own = ""  # the attempt that made the known version, when it was ours
+        self._own = ""  # the attempt that made the known version, if it was ours
         self._lost: CommitOverwritten | None = None
 
     @property
@@ -90,23 +90,23 @@ class DeltaLog:
 
     @property
     def held_bytes(self) -> int:
-        """A rough measure of what the known state takes in memory."""
+        """About how much memory the known state takes."""
         return self._known.bytes
 
     @property
     def known(self) -> TableState:
-        """The state of the last read, or of a commit of ours; without a look."""
+        """The state of the last read, or after our own commit. Nothing is read."""
         return self._known
 
     def forget(self) -> None:
-        """Hold no state; the next look reads the log from its checkpoint."""
+        """Drop the state. The next look reads the log from its checkpoint."""
         with self._lock:
             self._known, self._seen, self._own = self._nothing, None, ""
 
     # --- reading ------------------------------------------------------------------------------------
 
     def state(self) -> TableState:
-        """The newest version; `created` is False without a table. An unchanged one costs two looks at its log.
+        """The newest version; `created` is False without a table. An unchanged table costs two looks at its log.
 
         Raises LakeUnavailable, LakeRefused (a log that contradicts itself), DeltaUnsupported, CommitOverwritten (until
         accept_loss).
@@ -124,31 +124,31 @@ class DeltaLog:
             return self._known
 
     def check_kept(self) -> None:
-        """Raise CommitOverwritten when our own newest commit is another's by now; one look at the log."""
+        """Raise CommitOverwritten if another writer has replaced our own newest commit. One look at the log."""
         if self._own and not self._is_there():
             self.state()
 
     def accept_loss(self) -> None:
-        """The caller has noted that a commit of ours was overwritten, and goes on with the table as it is."""
+        """The caller has recorded our commit was overwritten, and continues with the table as it is."""
         self._lost = None
 
     def state_at(self, version: int) -> TableState | None:
-        """The table as it was at a version; None when the log doesn't reach back so far."""
+        """The table at a version; None if the log doesn't reach back so far."""
         before = NO_TABLE
         while True:
             state = first = self._load(version)
             state, _ = self._forward(state, version)
-            # Else it may have been cleaned up since the checkpoint was read, after a newer one.
+            # Otherwise the log may have been cleaned up after the checkpoint was read, behind a newer one: look again.
             if state.version == version or first.version <= before:
                 return state if state.version == version else None
             before = first.version
 
     def actions(self, version: int) -> list[dict[str, Any]] | None:
-        """A commit's actions; None when the log has no such file."""
+        """A commit's actions; None if the log has no such file."""
         return read_commit(self._store, version)
 
     def _is_there(self) -> bool:
-        """Whether the known version still is what it was."""
+        """Whether the known version is still the same commit."""
         if self._known.version == NO_TABLE:
             return False
         entry = self._store.stat(commit_name(self._known.version))
@@ -160,7 +160,7 @@ class DeltaLog:
         return self._nothing if newest is None else self._after(self._nothing, *newest)
 
     def _forward(self, state: TableState, upto: int | None = None) -> tuple[TableState, list[dict[str, Any]] | None]:
-        """Carried forward by the commits that are there; and the last one's actions, None when there are none."""
+        """The state after all commits that exist, and the last one's actions; None for these if there was none."""
         last = None
         for actions in read_commits(self._store, state.version + 1, upto):
             state, last = self._after(state, state.version + 1, actions), actions
@@ -179,8 +179,8 @@ class DeltaLog:
     def _whole(
         self, state: TableState, last: list[dict[str, Any]] | None
     ) -> tuple[TableState, list[dict[str, Any]] | None]:
-        """The newest state and its last actions: a log cleaned up while it was read is read again, from the
-        checkpoint that made its commits needless.
+        """The newest state and its last actions. If the log was cleaned up during the reading, it
+        is read again, from the newer checkpoint.
         """
         while True:
             try:
@@ -194,16 +194,17 @@ class DeltaLog:
                 return state, last
 
     def _check_whole(self, state: TableState) -> None:
-        """Objects after the readable part: a log with lost ones isn't a shorter one, or a missing table.
+        """Raise LakeRefused if there are objects after the readable part: a log with lost commits
+        isn't shorter.
 
-        A commit into the gap would be one that no reader finds.
+        No reader would find a commit into the gap.
         """
         first = commit_name(state.version + 1)
         if state.created:
             later = [e.name for e in self._store.names(first) if commit_version(e.name) is not None]
         else:
             later = [e.name for e in self._store.names() if e.name[:1].isdigit()]
-        if later and first not in later and self._store.stat(first) is None:  # not one that came while it was listed
+        if later and first not in later and self._store.stat(first) is None:  # it didn't come during the listing
             why = "without a usable checkpoint" if not state.created else f"after version {state.version}"
             raise LakeRefused(
                 f"its log {'goes on' if state.created else 'begins'} at {later[0]} {why}",
@@ -219,16 +220,18 @@ class DeltaLog:
                 self._seen = self._entry(state.version, lambda actions: last is None or actions == last)
 
     def _entry(self, version: int, is_it: Callable[[Sequence[Action]], bool]) -> Entry | None:
-        """The entry of a commit that we know; None when it is another by now, so the next look reads the log again.
+        """The entry of a commit we know; None if it is another one by now: then the next look reads
+        the log again.
 
-        First a look, then the actions: what overwrites them afterwards has another entry than the one looked at.
+        The look comes before the actions: a commit that replaces it afterwards has another entry
+        than this one.
         """
         entry = self._store.stat(commit_name(version))
         actions = self.actions(version)
         return entry if actions is not None and is_it(actions) else None
 
     def _overwritten(self, state: TableState) -> CommitOverwritten | None:
-        """When our newest commit, the one that was known, is another's now. state: the table's newest."""
+        """An error if our newest commit is another writer's now. state: the table's newest."""
         before, own = self._known, self._own
         if not own or state.table_id != before.table_id:
             return None  # or the table was dropped and made again
@@ -249,18 +252,19 @@ class DeltaLog:
     # --- committing ---------------------------------------------------------------------------------
 
     def commit(self, read: TableState, change: Change, *, attempt: str = "") -> TableState:
-        """Commit at version read.version + 1; the state after it.
+        """Commit at version read.version + 1. Returns the state after it.
 
-        attempt: an id that the caller uses for all tries of one change; when an earlier one of them has this version
-        after all, nothing is written again (update() looks for it at all versions since). Raises CommitConflict when
-        somebody else has that version, LakeUnavailable (not known whether it is there), LakeRefused, DeltaUnsupported.
+        attempt: an id the caller uses for all tries of one change. If an earlier try has this
+        version after all, nothing is written again (update() looks for it at all versions since).
+        Raises CommitConflict if somebody else has that version, LakeUnavailable (it isn't known
+        whether it was made), LakeRefused, DeltaUnsupported.
         """
         attempt = attempt or uuid.uuid4().hex
         version = read.version + 1
         self._check_same_table(read)
         actions = self._complete(read, change, attempt)
         after = read.after(version, actions)
-        if "schemaString" not in after.metadata:  # no reader, ours included, could open it
+        if "schemaString" not in after.metadata:  # no reader could open it, not even we
             raise LakeRefused(
                 f"{change.operation}: there is no table here", where=self.place, remedy="look at it again"
             )
@@ -268,18 +272,18 @@ class DeltaLog:
         failpoint("delta_before_commit")
         made, trouble = self._put(version, lines(actions))
         if not made:
-            # It may be an earlier try of this change, of which what the log has counts, not what was decided now.
+            # It may be an earlier try of this change. Then the log's actions count, not those decided now.
             after = read.after(version, self._ours(version, attempt, trouble))
         failpoint("delta_after_commit")
         seen = None
-        with suppress(LakeUnavailable, LakeRefused):  # it is made; the next look tells the rest
+        with suppress(LakeUnavailable, LakeRefused):  # the commit is made; the next look reports any trouble
             seen = self._entry(version, lambda logged: _made_by(logged, attempt))
         with self._lock:
             self._known, self._seen, self._own = after, seen, attempt
         return after
 
     def _check_same_table(self, read: TableState) -> None:
-        """Raise CommitConflict when the version that was read isn't there as it was."""
+        """Raise CommitConflict if the version read isn't there as it was."""
         if not read.created:
             return
         with self._lock:
@@ -296,11 +300,13 @@ class DeltaLog:
     def update(
         self, decide: Callable[[TableState], Change | None], *, attempts: int = COMMIT_ATTEMPTS_MAX, attempt: str = ""
     ) -> TableState:
-        """Commit what `decide` makes of the newest state, again on the next one as long as others come first.
+        """Commit what `decide` makes of the newest state. If others come first, it decides on the
+        next one again.
 
-        decide returns None when there is nothing to do (any more). attempts: how often others may come first. attempt:
-        an id by which the caller finds it in the log, should its fate stay unknown. Raises CommitConflict when others
-        came first every time, LakeUnavailable when the store failed COMMIT_ATTEMPTS_MAX times.
+        decide: returns None if there is nothing to do (any more). attempts: how often others may
+        come first. attempt: an id by which the caller finds the commit in the log, if its fate
+        stays unknown. Raises CommitConflict if others came first every time, LakeUnavailable if the
+        store failed COMMIT_ATTEMPTS_MAX times.
         """
         attempt, first = attempt or uuid.uuid4().hex, None
         left: dict[type[TidegateError], int] = {CommitConflict: attempts, LakeUnavailable: COMMIT_ATTEMPTS_MAX}
@@ -325,7 +331,9 @@ class DeltaLog:
         raise AssertionError("the loop returns or raises")
 
     def _complete(self, read: TableState, change: Change, attempt: str) -> list[Action]:
-        """All lines of the commit, its provenance first: in-commit timestamps are read from the first line."""
+        """All lines of the commit, commitInfo first: readers take the in-commit timestamp from the
+        first line.
+        """
         info = commit_info(change.operation, attempt, parameters=change.parameters)
         if read.configuration.get(_IN_COMMIT_TIMESTAMPS, "").lower() == "true":
             info["commitInfo"]["inCommitTimestamp"] = max(now_ms(), self._timestamp(read) + 1)
@@ -333,7 +341,7 @@ class DeltaLog:
         return [info, *marks, *change.actions]
 
     def _timestamp(self, read: TableState) -> int:
-        """The in-commit timestamp of the version that was read (PROTOCOL.md, "In-Commit Timestamps")."""
+        """The in-commit timestamp of the version read (PROTOCOL.md, "In-Commit Timestamps")."""
         if timestamp := info_of(self.actions(read.version) or ()).get("inCommitTimestamp"):
             return int(timestamp)
         raise LakeRefused(
@@ -347,7 +355,7 @@ class DeltaLog:
             return False, error
 
     def _ours(self, version: int, attempt: str, trouble: LakeUnavailable | None) -> list[dict[str, Any]]:
-        """After "taken" or an error: that version's actions, when they are this very attempt's."""
+        """After "taken" or an error: that version's actions, if they are of this very attempt."""
         try:
             actions = self.actions(version)
         except LakeUnavailable as error:
@@ -369,7 +377,7 @@ class DeltaLog:
         return actions
 
     def _made_since(self, first: int, read: TableState, attempt: str) -> bool:
-        """Whether an earlier try of this change arrived after all."""
+        """Whether an earlier try of this change has arrived after all."""
         versions = range(first + 1, read.version + 1)
         return any(_made_by(self.actions(version) or (), attempt) for version in versions)
 
@@ -383,7 +391,7 @@ def _made_by(actions: Sequence[Action], attempt: str) -> bool:
 
 
 def _count(error: TidegateError, left: dict[type[TidegateError], int]) -> None:
-    """Raise the error when it has come too often."""
+    """Raise the error if it has come too often."""
     left[type(error)] -= 1
     if not left[type(error)]:
         raise error

@@ -1,7 +1,7 @@
-"""The logs of many tables, whose states take no more memory together than they may.
+"""The logs of many tables, with a bound for the memory of all their states together.
 
 In:  places of tables.
-Out: a DeltaLog for each, the same one every time; the least recently used forget what they know.
+Out: a DeltaLog for each, always the same object. The least recently used ones forget their state.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from tidegate.delta.log import DeltaLog
 from tidegate.limits import LOG_STATES_BYTES_MAX
 
-# What a log takes besides its files: schema, properties, a store.
+# What a log takes beside its files: schema, properties, a store.
 _LOG_BYTES = 16 << 10
 
 
 @dataclass(slots=True)
 class DeltaLogs:
-    """options: of the store. states_bytes: what all states may take in memory. For any number of threads."""
+    """options: of the store. states_bytes: the memory all states may take. Thread-safe."""
 
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     states_bytes: int = LOG_STATES_BYTES_MAX
@@ -28,14 +28,16 @@ class DeltaLogs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, place: str) -> DeltaLog:
-        """The table's log. place: as LakeFiles.uri gives it."""
+        """The table's log. place: from LakeFiles.uri."""
         with self._lock:
             log = self._logs.pop(place, None) or DeltaLog(place, self.options)
             self._logs[place] = log
             return log
 
     def trim(self) -> None:
-        """Forget states beyond what they may take; for between two windows. Costs a look at each log."""
+        """Forget states beyond the bound. Call it between two windows: afterwards some logs are
+        read again.
+        """
         with self._lock:
             held = sum(log.held_bytes + _LOG_BYTES for log in self._logs.values())
             while held > self.states_bytes and len(self._logs) > 1:

@@ -32,7 +32,7 @@ _COMPACTED: Final = re.compile(r"(\d{20})\.\d{20}\.compacted\.json")
 
 @dataclass(frozen=True, slots=True)
 class LogCheckpoint:
-    """A checkpoint of which no object is missing. files: one, or all parts in order."""
+    """A complete checkpoint. files: one, or all parts in order."""
 
     version: int
     files: tuple[Entry, ...]
@@ -40,8 +40,8 @@ class LogCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The content of `_last_checkpoint`. actions: in the checkpoint, tombstones included. adds: live files, None
-    unknown.
+    """The content of `_last_checkpoint`. actions: in the checkpoint, tombstones included. adds:
+    live files; None if unknown.
     """
 
     version: int
@@ -68,15 +68,16 @@ def checkpoint_name(version: int) -> str:
 
 
 def commit_version(name: str) -> int | None:
-    """The version that a commit's name says; None for any other name."""
+    """The version in a commit's name; None for any other name."""
     match = _COMMIT.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def checkpoints(entries: Iterable[Entry]) -> list[LogCheckpoint]:
-    """The whole checkpoints of a listing, the newest first; of one version, the one that is the least work first.
+    """The complete checkpoints of a listing, the newest first. If a version has several, the
+    cheapest to read comes first.
 
-    Empty files are no checkpoints, and neither are parts of which one is missing.
+    An empty file is no checkpoint. Parts are none if one is missing.
     """
     ranked: list[tuple[int, int, LogCheckpoint]] = []
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
@@ -96,7 +97,8 @@ def checkpoints(entries: Iterable[Entry]) -> list[LogCheckpoint]:
 
 
 def expires_at(name: str) -> int | None:
-    """The least version at which a kept checkpoint makes an object of the log needless; None: it isn't one.
+    """The smallest version at which a kept checkpoint makes an object of the log needless; None:
+    never.
 
     A checkpoint's own commit stays, for its commitInfo (PROTOCOL.md, "Metadata Cleanup").
     """
@@ -109,9 +111,9 @@ def expires_at(name: str) -> int | None:
 
 
 def hinted(data: bytes | None) -> int | None:
-    """The version that `_last_checkpoint` names; None when it is missing, torn or of another form.
+    """The version that `_last_checkpoint` names; None if it is missing, torn or has another form.
 
-    It is only a hint: whoever follows it looks whether the checkpoint is there, and looks for later ones.
+    It is only a hint: the caller checks that the checkpoint exists, and looks for later ones.
     """
     try:
         return int(json.loads(data or b"")["version"])
@@ -120,7 +122,7 @@ def hinted(data: bytes | None) -> int | None:
 
 
 def told(data: bytes | None) -> Hint | None:
-    """All that `_last_checkpoint` says; None when it is missing, torn or doesn't say so much."""
+    """Everything in `_last_checkpoint`; None if it is missing, torn or incomplete."""
     try:
         hint = json.loads(data or b"")
         adds = hint.get("numOfAddFiles")
@@ -130,7 +132,9 @@ def told(data: bytes | None) -> Hint | None:
 
 
 def checksum(document: Mapping[str, Any]) -> str:
-    """MD5 of a JSON object in canonical form, its own `checksum` left out (PROTOCOL.md, "JSON checksum")."""
+    """MD5 of a JSON object in canonical form, without its own `checksum` (PROTOCOL.md, "JSON
+    checksum").
+    """
     pairs = sorted((path, value) for path, value in _leaves(document) if path != '"checksum"')
     return hashlib.md5(",".join(f"{path}={value}" for path, value in pairs).encode(), usedforsecurity=False).hexdigest()
 

@@ -1,7 +1,7 @@
-"""A table's properties, set by a commit.
+"""Sets a table's properties by a commit.
 
 In:  a table's log; names and values as text.
-Out: a commit, when there is a table and any of them isn't so already.
+Out: a commit, if there is a table and some property differs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from tidegate.delta.table.state import TableState
 
 
 def set_properties(log: DeltaLog, wanted: Mapping[str, str]) -> TableState:
-    """The state in which they are set. wanted: none that turns a feature on: that would need a protocol, too."""
+    """The state with these properties. wanted: none that turns a feature on: that would need a
+    protocol action, too.
+    """
 
     def decide(read: TableState) -> Change | None:
         configuration = read.configuration

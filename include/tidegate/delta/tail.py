@@ -1,10 +1,10 @@
-"""The newest version of a table, asked for again and again as cheaply as it can be.
+"""The newest version of a table, for callers that ask again and again.
 
 In:  a table's log.
 Out: its version, or NO_TABLE.
 
-Commits are named by version: one look for the next name answers, and no file of the table is held. Nothing heavy is
-imported: Airflow's processes import this.
+Commits are named by version: one look for the next name gives the answer, and no file of the table
+is held. Nothing heavy is imported: Airflow's processes import this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.object_names import LAST_CHECKPOINT, commit_name, commit_version, hinted
 from tidegate.delta.table.state import NO_TABLE
 
-# So seldom it is looked whether the version that we know is still there: a look at a store costs money.
+# Every so many looks it checks that the known version still exists: a look at a store costs money.
 _LOOKS_TRUSTED: Final = 20
 
 
@@ -28,7 +28,8 @@ class LogTail:
         self._looks = 0
 
     def version(self) -> int:
-        """The newest version; NO_TABLE without a table. One that was made anew starts again at its own first version.
+        """The newest version; NO_TABLE without a table. A table made anew starts again at its own
+        first version.
 
         An unchanged table costs one look at its log. Raises LakeUnavailable, LakeRefused.
         """
@@ -43,7 +44,9 @@ class LogTail:
         return self._store.stat(commit_name(version)) is not None
 
     def _last(self) -> int:
-        """It lists the log from the last checkpoint on, where one is named: a log may have many commits before it."""
+        """Lists the log from its last checkpoint on, if it names one: many commits may lie before
+        it.
+        """
         hint = hinted(self._store.get(LAST_CHECKPOINT)) or 0
         return max(self._commits(commit_name(hint)) or self._commits(""), default=NO_TABLE)
 

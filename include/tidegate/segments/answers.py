@@ -1,7 +1,7 @@
-"""start_ts -> commit_ts of many transactions, sixteen bytes each: a window may commit millions.
+"""start_ts -> commit_ts of many transactions, in sixteen bytes each: a window may commit millions.
 
 In:  pairs, or a mapping.
-Out: a Mapping, whose numbers compiled code and numpy take as they are.
+Out: a Mapping over two arrays, which compiled code and numpy read directly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers(Mapping[int, int]):
-    """started: in order, each once. stamps: beside them."""
+    """started: start_ts, ascending, each once. stamps: their commit_ts, at the same places."""
 
     started: Words
     stamps: Words
@@ -44,11 +44,11 @@ class Answers(Mapping[int, int]):
         return int(self.stamps[at])
 
     def among(self, started: Words) -> npt.NDArray[np.bool_]:
-        """Which of these are answered."""
+        """For each of these start_ts, whether it is answered."""
         at = np.searchsorted(self.started, started)
         inside = at < len(self.started)
         return inside & (self.started[np.where(inside, at, 0)] == started) if len(self.started) else inside
 
     def stamps_of(self, started: Words) -> Words:
-        """The words on some that are answered."""
+        """The commit_ts of these start_ts, all of which are answered."""
         return self.stamps[np.searchsorted(self.started, started)]

@@ -1,9 +1,9 @@
-"""CRC-32C of memory that belongs to somebody else, without a copy.
+"""CRC-32C of memory that somebody else owns, without a copy.
 
 In:  bytes or a memoryview.
-Out: the checksum that the value log and bronze keep.
+Out: the checksum the value log and bronze keep.
 
-google_crc32c takes no memoryview (it must be released), but takes an array over the same memory.
+google_crc32c takes no memoryview, which must be released. It takes an array over the same memory.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ import numpy as np
 
 
 def crc32c(data: bytes | memoryview, before: int = 0) -> int:
-    """CRC-32C of data, continued from the checksum of what stands before it."""
+    """CRC-32C of data. before: the checksum of the bytes in front of it, to continue from."""
     return int(google_crc32c.extend(before, np.frombuffer(data, np.uint8))) if len(data) else before

@@ -1,7 +1,8 @@
-"""Row images as they were logged, of kinds of segments whose rows are no binlog events.
+"""Row images as they were logged, for kinds of segments whose rows aren't binlog events.
 
 In:  nothing; these are values.
-Out: the input of a changelog (changelog/rows.py); a binlog's own form is binlog/rows/row_images.py.
+Out: the input of a changelog (changelog/rows.py). A binlog has its own form:
+     binlog/rows/row_images.py.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from tidegate.segments.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class LoggedImages:
-    """Images of one table under one version. batch: as TableChanges', its tables.OP an IMAGE_*.
+    """Images of one table under one version. batch: as TableChanges.batch, with an IMAGE_* in
+    tables.OP.
 
-    present: bool[columns, images], whether an image has the column; None when each has all. positions: per image, where
-    it stands in the segment's file. transactions: commit_ts -> name of the transaction, of those that have one.
+    present: bool[columns, images], whether an image has the column; None if all have. positions:
+    per image, its place in the segment's file. transactions: commit_ts -> name of the transaction,
+    for those that have a name.
     """
 
     name: tuple[str, str]
@@ -46,5 +49,5 @@ class ImageFeed(Protocol):
         *,
         known: Known,
     ) -> Iterator[LoggedImages]:
-        """In pieces. Raises StreamCorrupt, UnknownEvent, and what a table's rows can't be read for."""
+        """In pieces. Raises StreamCorrupt, UnknownEvent, and the errors of rows that can't be read."""
         ...

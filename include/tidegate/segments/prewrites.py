@@ -1,18 +1,19 @@
-"""Prewrites and their answers: rows before their transaction's commit, and their fate.
+"""Prewrites and their answers: rows that come before their transaction's commit, and what becomes
+of them.
 
-In:  the records in a source's segments, in log order: a Pending where unanswered rows end, an
-     Answer where an earlier transaction is committed or rolled back.
-Out: Prewrites, each a pointer to rows in bronze and its state.
+In:  the records in a source's segments, in log order. A Pending is the end of rows without an
+     answer. A PrewriteAnswer commits or rolls back an earlier transaction.
+Out: Prewrites: each has its state, and points to its rows in bronze.
 
-A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, the
-answer's place in the log. A window is therefore whole without the open prewrites at its end, and a
-window with an answer gets the rows, however far back in bronze they lie. An open transaction that a
-segment was cut in is none of this: its commit_ts is its own, resolved_ts waits for it, and a
-segment's neighbours say whether it went on (segments/window.py).
+A Pending never holds resolved_ts back. Its rows are due at the commit_ts of its answer, which is
+the answer's place in the log, so a window is complete without the prewrites that are open at its
+end. A window with an answer gets the rows, however far back in bronze they lie. An open transaction
+in which a segment was cut is something else: it has its own commit_ts, resolved_ts waits for it,
+and the neighbouring segments say whether it went on (segments/window.py).
 
-The Pending of an answer: the last one of its id before it without an answer. An id may be used
-again once it is answered. An answer is taken once: what a killed window has taken before is
-recognised by its commit_ts.
+An answer belongs to the last Pending of its id that has no answer yet: an id may be used again
+after its answer. An answer is taken once: its commit_ts shows whether a killed window has taken it
+before.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from tidegate.tables.prewrites_table import PrewriteState
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Rows in wait of an answer. id: the answer's name for them. start_ts: their commit_ts in their segments, from
-    began_seq to ended_seq. tables: `database.table`, as a segment names them.
+    """Rows that wait for an answer. id: as the answer names them. start_ts: their commit_ts in
+    their segments, from began_seq to ended_seq. tables: `database.table`, as in Segment.tables.
     """
 
     id: str
@@ -40,7 +41,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class PrewriteAnswer:
-    """commit_ts: where it stands, and what its rows get. file, pos: of its event."""
+    """commit_ts: of its place in the log; its rows get this one. file, pos: of its event."""
 
     id: str
     committed: bool
@@ -51,7 +52,7 @@ class PrewriteAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Prewrite:
-    """A row of control/prewrites; the meaning of each field stands in tables/prewrites_table.py."""
+    """A row of control/prewrites; tables/prewrites_table.py says what each field means."""
 
     source: str
     id: str
@@ -97,13 +98,13 @@ class Prewrite:
 
 
 class Prewrites:
-    """Those of one source that are open, or answered above the cut."""
+    """The prewrites of one source that are open, or were answered above the cut."""
 
     def __init__(self, source: str, known: Iterable[Prewrite] = ()) -> None:
         """known: in any order."""
         self._source = source
         self._by_id: dict[str, list[Prewrite]] = {}
-        self._answered: set[str] = set()  # ids with an answer: a window looks at these, not at all that is open
+        self._answered: set[str] = set()  # ids with an answer: a window looks at these, and not at all open ones
         for prewrite in sorted(known, key=lambda entry: entry.start_ts):
             self._by_id.setdefault(prewrite.id, []).append(prewrite)
             if prewrite.answer_ts:
@@ -113,7 +114,9 @@ class Prewrites:
         return (prewrite for same in self._by_id.values() for prewrite in same)
 
     def take(self, logged: Sequence[Pending | PrewriteAnswer]) -> list[Prewrite]:
-        """The new prewrites with these, in log order; each prewrite once, in its last state."""
+        """Take in records in log order. Returns the changed prewrites, each once, in its last
+        state.
+        """
         changed: dict[tuple[str, int], Prewrite] = {}
         self._answered.update(answer.id for answer in logged if isinstance(answer, PrewriteAnswer))
         for entry in logged:
@@ -123,7 +126,9 @@ class Prewrites:
         return list(changed.values())
 
     def forget(self, upto_ts: int) -> None:
-        """Let go of what was answered at or below upto_ts."""
+        """Drop prewrites answered at or below upto_ts. Decided ones stay: the log may still answer
+        them.
+        """
         for name in list(self._answered):
             same = self._by_id.get(name, [])
             kept = [
@@ -137,7 +142,7 @@ class Prewrites:
                 self._answered.remove(name)
 
     def answered_in(self, after_ts: int, upto_ts: int) -> list[Prewrite]:
-        """Those whose answer is in (after_ts, upto_ts]."""
+        """Prewrites whose answer is in (after_ts, upto_ts]."""
         same = (prewrite for name in self._answered for prewrite in self._by_id.get(name, ()))
         return [prewrite for prewrite in same if after_ts < prewrite.answer_ts <= upto_ts]
 
@@ -152,7 +157,7 @@ class Prewrites:
         same = self._by_id.setdefault(answer.id, [])
         if any(prewrite.answer_ts == answer.commit_ts for prewrite in same):
             return None
-        # The last one of its id that waits: an id may be used again, but only after its answer.
+        # The last waiting one of its id: an id may be used again, but only after its answer.
         for at in range(len(same) - 1, -1, -1):
             if same[at].waits and same[at].start_ts <= answer.commit_ts:
                 same[at] = same[at].answered(answer)
@@ -166,7 +171,9 @@ class Prewrites:
         return same[-1]
 
     def orphans(self, upto_ts: int, prepared: Collection[str]) -> list[Prewrite]:
-        """Open ones, begun at or below upto_ts and missing in the source's list of prepared names."""
+        """Open prewrites that began at or below upto_ts, and that the source doesn't list as
+        prepared.
+        """
         return [
             prewrite
             for prewrite in self
@@ -174,7 +181,9 @@ class Prewrites:
         ]
 
     def decide(self, orphan: Prewrite, state: PrewriteState, place: PrewriteAnswer, decided_by: str) -> Prewrite:
-        """The decision about an orphan. place: where the source's word on its prepared branches stands in its log."""
+        """Record a decision about an orphan. place: where the source's list of prepared branches is
+        in its log.
+        """
         same = self._by_id[orphan.id]
         self._answered.add(orphan.id)
         decision = replace(orphan.answered(place, state), decided_by=decided_by)
@@ -182,7 +191,9 @@ class Prewrites:
         return decision
 
     def _late(self, decided: Prewrite, answer: PrewriteAnswer) -> Prewrite | None:
-        """An answer to what was decided without it: the same word is none; another one holds its tables."""
+        """The log answers a decided prewrite. The same answer changes nothing; another one holds
+        its tables.
+        """
         if answer.committed == (decided.state is PrewriteState.COMMITTED):
             return None
         late = replace(Prewrite.unknown(self._source, answer), tables=decided.tables)
@@ -193,7 +204,7 @@ class Prewrites:
 def within_segment(
     source: str, logged: Iterable[Pending | PrewriteAnswer]
 ) -> tuple[list[Prewrite], list[Pending | PrewriteAnswer]]:
-    """(prewrites wholly in one segment with their answers, the rest for others to answer).
+    """(prewrites that are in one segment with their answers, the other records).
 
     logged: of one segment, in log order.
     """
@@ -203,7 +214,7 @@ def within_segment(
     for entry in logged:
         pending = waiting.pop(entry.id, None)
         if isinstance(entry, Pending):
-            # An earlier one of this id had no answer in this segment: others look for it.
+            # An earlier one of this id has no answer in this segment: it may come in a later one.
             rest += [pending] if pending is not None else []
             waiting[entry.id] = entry
         elif pending is None:
@@ -217,5 +228,7 @@ def within_segment(
 
 
 def _place(entry: Pending | PrewriteAnswer) -> tuple[int, bool]:
-    """In log order; what is prepared and answered at once has one commit_ts."""
+    """Sorts records in log order; a transaction prepared and answered at once has one commit_ts for
+    both.
+    """
     return (entry.start_ts, False) if isinstance(entry, Pending) else (entry.commit_ts, True)

@@ -1,7 +1,7 @@
-"""The result of decoding a segment: changes, problems, and a ledger in which every byte stands.
+"""The result of decoding a segment: changes, problems, and a ledger that accounts for every byte.
 
 In:  nothing; these are values.
-Out: apply's output (TableChanges), and its records (Problem, Ledger).
+Out: TableChanges, for apply's writers; Problem and Ledger, for its records.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from tidegate.schema.model.types import ZeroDates
 class CommitSpan:
     """Changes with after_ts < commit_ts <= upto_ts.
 
-    zero_dates: the policy for the table's impossible dates. whole_deletes: the key of the pipeline file for
-    rows' last images: a delete without a column is a problem; "" for none. left_out: columns missing in silver,
-    under its names: an image of a table with a key may lack them. asks: an image may lack the values of generated
-    columns, too: they are asked for afterwards.
+    zero_dates: the policy for the table's impossible dates. whole_deletes: the pipeline file's key
+    that needs the whole last image of a deleted row: a delete without a column is then a problem;
+    "" for none. left_out: columns that silver lacks, under its names: an image of a table with a
+    key may lack them. asks: an image may also lack values of generated columns, which are asked for
+    afterwards.
     """
 
     after_ts: int
@@ -38,20 +39,22 @@ class CommitSpan:
         return self.after_ts < commit_ts <= self.upto_ts
 
 
-# (file, pos, commit_ts) of what nobody could follow, as a held table's place says it.
+# (file, pos, commit_ts) of something that couldn't be followed, as in a held table's place.
 EventPlace = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts about a source besides the tables asked for.
+    """The facts about a source beside the wanted tables.
 
-    held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names that are
-    tables, and no views, from a commit_ts on. gone: likewise names that were one earlier: from, and before which
-    commit_ts, each time. judged: a person's word on a place: the changed tables, () when none. rolled_back_ts: of the
-    transaction at the segment's end, when a later one rolls it back; 0: none. effects: whether a statement in the
-    place of rows may change tables beyond its text, by triggers, functions or foreign keys. answers: start_ts ->
-    commit_ts of committed prewrites in the segment: these alone are wanted.
+    held: tables that wait for a person: their rows count as quarantined, and bronze keeps them.
+    tables: names that are tables, and not views, with the commit_ts since when. gone: names that
+    were tables earlier: for each time, from which and before which commit_ts. judged: place -> the
+    tables changed there, as a person said; () for none. rolled_back_ts: of the transaction at the
+    segment's end, if a later segment rolls it back; 0: none. effects: whether a statement in the
+    place of rows may change other tables than its text names, by triggers, functions or foreign
+    keys. answers: start_ts -> commit_ts of committed prewrites in the segment: then only these are
+    decoded.
     """
 
     held: Collection[tuple[str, str]] = ()
@@ -63,7 +66,7 @@ class Known:
     answers: Mapping[int, int] | None = None
 
     def there_at(self, commit_ts: int) -> set[tuple[str, str]]:
-        """The tables that were there."""
+        """The tables that existed then."""
         present = {name for name, since in self.tables.items() if since <= commit_ts}
         return present | {
             n for n, times in self.gone.items() if any(since <= commit_ts < upto for since, upto in times)
@@ -77,9 +80,10 @@ NOTHING_KNOWN: Final = Known()
 class TableChanges:
     """Changes of one table under one of its versions.
 
-    batch: tables.OP int8, COMMIT_TS int64, SEQ int64, ORDINAL int64 (strictly increasing in log order within the
-    segment over all tables), then the version's columns by name, in order, as canonical Arrow types. lacks: rows have
-    NULL in the place of a generated column's value, which is to be asked for (CommitSpan.asks).
+    batch: tables.OP int8, COMMIT_TS int64, SEQ int64, ORDINAL int64 (strictly increasing in log
+    order within the segment, over all tables), then the version's columns in order, as canonical
+    Arrow types. lacks: rows have NULL in place of a generated column's value that must be asked for
+    (CommitSpan.asks).
     """
 
     database: str
@@ -91,11 +95,11 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a table's changes are left out of this segment. error: name of the exception's class; needs: the end of the
-    hold, beyond the message.
+    """Why a table's changes in this segment are left out. error: name of the exception's class.
+    needs: what ends the hold, beside the message.
 
-    pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history contradicts; empty when it
-    is something else. mariadb: whether a MariaDB wrote it.
+    pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history
+    contradicts; empty for another problem. mariadb: whether a MariaDB wrote it.
     """
 
     database: str
@@ -119,14 +123,14 @@ class Problem:
         *,
         mariadb: bool = False,
     ) -> Problem:
-        """The meaning of an exception for a table."""
+        """The problem an exception is for a table."""
         line, needs = line_and_needs(error)
         file, pos, commit_ts = place
         return cls(*name, type(error).__name__, line, commit_ts, file, pos, table_map, mariadb, needs)
 
     @property
     def text(self) -> str:
-        """The message, and what ends the trouble."""
+        """The message, and what to do."""
         return "; ".join(part for part in (self.message, self.needs.words()) if part)
 
 
@@ -150,7 +154,7 @@ class Ledger:
             self.ignored[rule] = self.ignored.get(rule, 0) + count
 
     def add(self, other: Ledger) -> None:
-        """Take in another part of the same payload."""
+        """Add the ledger of another part of the same payload."""
         self.payload_bytes += other.payload_bytes
         self.decoded_bytes += other.decoded_bytes
         self.quarantined_bytes += other.quarantined_bytes
@@ -166,7 +170,9 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class DecodedSegment:
-    """changes: one per (table, version) that has any, tables in order of name. problems: at most one per table."""
+    """changes: one per (table, version) with changes, in order of table names. problems: at most
+    one per table.
+    """
 
     changes: tuple[TableChanges, ...]
     problems: tuple[Problem, ...]

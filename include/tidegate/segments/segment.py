@@ -1,7 +1,7 @@
-"""A segment: a run of whole raw events of a source, with all that decoding it alone needs.
+"""A segment: a run of whole raw events of a source, with all that is needed to decode it alone.
 
 In:  capture cuts it.
-Out: one row of bronze/segments; apply reads it back and decodes it with only schema_history beside
+Out: one row of bronze/segments. Apply reads it back, and decodes it with only schema_history beside
      it.
 """
 
@@ -17,27 +17,28 @@ from tidegate.remedy import REFILL
 from tidegate.segments.crc32c import crc32c
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
-# (id, uuid) of the server that a segment's place is at
+# (id, uuid) of the server that a segment's place belongs to
 Server: TypeAlias = tuple[int, str]
 NO_SERVER: Final[Server] = (0, "")
 
 
-# Kinds of segments whose readers promise that they hold transactions whole (see SegmentRef.whole): all but one, whose
-# source sends the rows of a transaction and its commit apart.
+# Kinds of segments whose readers promise that they hold transactions whole (SegmentRef.whole). Only TiDB's binlog has
+# the rows of a transaction and its commit apart.
 WHOLE_KINDS: Final = frozenset(SegmentKind) - {SegmentKind.TIDB}
 
 
 def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
-    """Whether what a segment names, its `tables`, may mean this (database, table)."""
+    """Whether the names in a segment's `tables` may mean this (database, table)."""
     return EVERY_TABLE in names or ".".join(table) in names
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A row of bronze/segments; the meaning of each field stands in tables.SEGMENTS.
+    """A row of bronze/segments; tables.SEGMENTS says what each field means.
 
-    server_id, server_uuid, file, start_pos, end_pos and gtid_executed have the meaning of the source's place: only the
-    source that wrote them compares or orders them. To the rest they are `server`, `start`, `end` and a count of bytes.
+    server_id, server_uuid, file, start_pos, end_pos and gtid_executed are a place at the source:
+    only code of its kind of source compares or orders them. Other code uses `server`, `start`,
+    `end` and the count of bytes.
     """
 
     source: str
@@ -83,11 +84,13 @@ class Segment:
 
     @property
     def has_bytes(self) -> bool:
-        """Whether it stands for bytes of the source, also where its payload was left out; a heartbeat doesn't."""
+        """Whether it stands for bytes of the source, also if its payload was left out. A heartbeat
+        doesn't.
+        """
         return self.end_pos > self.start_pos
 
     def verify(self) -> None:
-        """Whether the payload is still what was cut. Raises StreamCorrupt."""
+        """Raise StreamCorrupt if the payload has changed since it was cut."""
         checksum = crc32c(self.payload)
         if checksum != self.payload_crc32c:
             raise StreamCorrupt(
@@ -98,7 +101,7 @@ class Segment:
             )
 
     def to_row(self) -> dict[str, Any]:
-        """The row of bronze/segments; the tidb columns are null for a binlog segment."""
+        """The row of bronze/segments. The tidb columns are null for a binlog segment."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         row |= {
             "day": self.captured_at.date(),

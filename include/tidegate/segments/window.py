@@ -1,13 +1,14 @@
-"""The segments to apply next, and the commit_ts to reach.
+"""Which segments to apply next, and up to which commit_ts.
 
-In:  SegmentRefs per source (bronze without its payloads), and low_ts: all is applied up to there.
+In:  SegmentRefs per source (bronze without its payloads); low_ts, up to which everything is
+     applied.
 Out: cut_ts, the window's upper end.
 
-cut_ts is at most the smallest resolved_ts of the pipeline's sources, because only below it is every
-transaction known. A backlog is taken in windows of at most bytes_max: the cut then falls on the
-resolved_ts of a segment, that is on a transaction's end, and never inside a transaction. For a
-source whose segments aren't whole it may fall on any timestamp that is resolved: one prewrite
-without an answer keeps resolved_ts back, for hours perhaps, and the commits meanwhile aren't to be
+cut_ts is at most the smallest resolved_ts of the pipeline's sources: only below it every
+transaction is known. A backlog is taken in windows of at most bytes_max. The cut is then the
+resolved_ts of a segment, which is at a transaction's end, never inside a transaction. If a source's
+rows and commits come apart, the cut may be any resolved timestamp. One prewrite without an answer
+keeps that source's resolved_ts back, perhaps for hours, and the commits meanwhile must not become
 one window.
 """
 
@@ -25,14 +26,17 @@ from tidegate.tables import SegmentFlag
 class SegmentRef:
     """A row of bronze/segments without its bytes, and where they lie.
 
-    path: of the Parquet file, relative to the table; row_group and row: index of the group in the file
-    and of the row in the group. given_up_ts: commit_ts of the transaction that the segment ends in, when no segment
-    goes on with it: the source died, and another server sends it from its beginning, if it has it at all. 0: none.
-    rolled_back_ts: the same when a later segment ends it with ROLLBACK; what isn't rows of it stands. whole: the reader
-    of its kind promises that a transaction in here is committed in here, or in the segments that go on with it. Else a
-    window needs besides the segments of its own range those before them that rows may still wait in for their commit
-    (lake/bronze/lookback.py). prev_commit_ts: what was resolved before it, where it isn't whole.
-    server_uuid: whose its place is; one of another server's log, or of this one's before a reset, means something else.
+    path: of the Parquet file, relative to the table. row_group, row: index of the group in the
+    file, and of the row in the group. given_up_ts: commit_ts of the transaction at the segment's
+    end, if no segment continues it; 0: none. Its source died, and another server sends it from its
+    beginning, if it has it at all. rolled_back_ts: the same, if a later segment ends it with
+    ROLLBACK: only its rows don't count.
+
+    whole: the reader of this kind promises a transaction in here is also committed in here, or in
+    the segments that continue it. If not, a window also needs the earlier segments in which rows
+    may wait for their commit (lake/bronze/lookback.py). prev_commit_ts: if not whole, what was
+    resolved before it. server_uuid: of its place. A place in another server's log, or in this log
+    before a reset, can't be compared.
     """
 
     source: str
@@ -59,8 +63,9 @@ class SegmentRef:
         return self.end_pos - self.start_pos
 
     def overlaps(self, after_ts: int, upto_ts: int) -> bool:
-        """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]. A segment that isn't whole begins
-        with older rows, and commits nothing at or below the resolved_ts before it.
+        """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]. A segment that
+        isn't whole may begin with older rows, but it commits nothing at or below the resolved_ts
+        before it.
         """
         if not self.whole and self.prev_commit_ts >= upto_ts:
             return False
@@ -68,28 +73,32 @@ class SegmentRef:
         return self.payload_bytes > 0 and last > after_ts and self.min_commit_ts <= last
 
     def first_ts(self, after_ts: int) -> int | None:
-        """The smallest upto_ts by which it overlaps (after_ts, upto_ts]; None when there is none."""
+        """The smallest upto_ts for which it overlaps (after_ts, upto_ts]; None if there is none."""
         first = self.min_commit_ts if self.whole else max(self.min_commit_ts, self.prev_commit_ts + 1)
         return first if self.overlaps(after_ts, max(first, after_ts + 1)) else None
 
     @property
     def ends_ts(self) -> int:
-        """The possible end of a window with it, if that is resolved."""
+        """Where a window with this segment may end, once that is resolved."""
         return self.resolved_ts if self.whole else self.max_commit_ts
 
     def upto(self, upto_ts: int) -> int:
-        """The end of a window for this segment: before its given-up transaction, always its last."""
+        """The end of a window for this segment. A given-up transaction, always its last one, is
+        left out.
+        """
         return min(upto_ts, self.given_up_ts - 1) if self.given_up_ts else upto_ts
 
 
 def choose_cut(
     refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str], low_ts: int, bytes_max: int
 ) -> int | None:
-    """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing).
+    """The next cut_ts; None if nothing above low_ts is resolved yet, or if a source has sent
+    nothing.
 
-    (low_ts, cut_ts] has at most bytes_max of payload, unless the first transaction's end is beyond that already. A
-    segment that ends after the cut is read again by the next window. With many sources such segments may fill
-    bytes_max, so a window may always have twice of them: at least half of what it reads is done with.
+    (low_ts, cut_ts] has at most bytes_max of payload, unless already the first transaction ends
+    beyond that. A segment that ends after the cut is read again by the next window. With many
+    sources such segments alone may fill bytes_max, so a window may always have twice as much as
+    they have: at least half of what it reads is then done.
     """
     frontier = resolved_everywhere(refs, sources)
     if frontier <= low_ts:
@@ -100,9 +109,10 @@ def choose_cut(
 
 
 def last_that_fits(refs: Iterable[tuple[SegmentRef, int]], ends: Collection[int], bytes_max: int) -> int:
-    """The largest of the possible ends that choose_cut may give, for refs with the end of what each has after it.
+    """The largest possible end that keeps to choose_cut's bound. refs: each with the commit_ts up
+    to which it is done.
 
-    ends: one at least, each of them above that.
+    ends: at least one, and each above all of these.
     """
     firsts = ((ref.first_ts(after_ts), ref) for ref, after_ts in refs)
     begins = sorted((first, ref.ends_ts, ref.payload_bytes) for first, ref in firsts if first is not None)
@@ -126,24 +136,25 @@ def resolved_everywhere(refs: Mapping[str, Sequence[SegmentRef]], sources: Colle
 
 
 def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SegmentRef]:
-    """The segments that hold a transaction of (after_ts, upto_ts], in order of (source, seq)."""
+    """The segments that may hold a transaction of (after_ts, upto_ts], in order of (source, seq)."""
     return sorted((ref for ref in refs if ref.overlaps(after_ts, upto_ts)), key=lambda ref: (ref.source, ref.seq))
 
 
 def reaching_back(refs: Sequence[SegmentRef], low_ts: int) -> tuple[int, int]:
-    """(commit_ts, seq): rows that wait for a commit above low_ts are in segments before this seq with a name of this
-    or a later commit_ts (lake/bronze/lookback.py). refs: of one source, in order of seq, one at least.
+    """(commit_ts, seq): rows that wait for a commit above low_ts are in segments before this seq
+    that name this commit_ts or a later one (lake/bronze/lookback.py). refs: of one source, in
+    order of seq, at least one.
     """
     first = next((ref for ref in refs if ref.max_commit_ts > low_ts), None)
     return (refs[-1].resolved_ts, refs[-1].seq + 1) if first is None else (first.prev_commit_ts, first.seq)
 
 
 def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
-    """Refs of one source in order of seq, with a mark on those ending in a transaction that the next doesn't continue,
-    or that a later one rolls back.
+    """Refs of one source in order of seq. It marks those that end in a transaction the next one
+    doesn't continue, or that a later one rolls back.
 
-    A ref may be missing where all of it is applied. This isn't so if it continues an unapplied transaction: after a
-    missing ref begins another one.
+    A ref may be missing if all of it is applied. A missing ref never continues an unapplied
+    transaction, so another transaction begins after it.
     """
     marked = list(refs)
     for at, (ref, after) in enumerate(pairwise(refs)):
@@ -162,13 +173,14 @@ def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
 def split_evenly(refs: Sequence[SegmentRef], count: int) -> list[list[SegmentRef]]:
     """At most `count` runs of neighbours with about equal bytes, none of them empty.
 
-    Neighbours, because changes to one key come in flocks: what one worker has netted, no other has to throw away.
+    Neighbours, since changes of one key often come close together: one worker then nets them, and
+    others needn't.
     """
     total = sum(ref.payload_bytes for ref in refs)
     runs: list[list[SegmentRef]] = []
     taken = 0
     for ref in refs:
-        # A segment belongs where its middle lies: it may fill more than one run, but never makes an empty one.
+        # The middle of a segment decides its run: it may fill more than one run, but never leaves an empty one.
         middle = taken + ref.payload_bytes / 2
         if not runs or (len(runs) < count and middle * count >= len(runs) * total):
             runs.append([])

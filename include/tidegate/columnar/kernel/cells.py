@@ -1,6 +1,6 @@
-"""One value of a row image into its column's Arrow buffers.
+"""One value of a row image, into its column's Arrow buffers.
 
-In:  the address of a value whose whole length is known to lie inside its event, the address of its column's words
+In:  the address of a value that lies completely inside its event, the address of its column's words
      (layout.py), the row.
 Out: the value in the arena at this row; or NULL for an impossible date; or an error code.
 
@@ -54,14 +54,16 @@ _NO_MOMENT: Final = -(1 << 62)
 _YEAR_MAX: Final = 9999
 _YEAR_MONTH_END: Final = (_YEAR_MAX + 1) * 13
 _EARLIEST: Final = -1_000_000  # days; year 1 is day -719162
-_TIME_ZERO: Final = 838 * 3600 + 59 * 60 + 60  # seconds that are added to a TIME of before 10.1
+_TIME_ZERO: Final = 838 * 3600 + 59 * 60 + 60  # seconds; MariaDB before 10.1 adds them to a TIME
 _WKB_BYTES_MIN: Final = 5  # byte order and type
 _EWKB_SRID: Final = 0x20  # of the type's highest byte: an SRID follows
 
 
 @compiled(I(I, I, I), **FAST)
 def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar; less than -1 million for no such date."""
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; less than -1 million if there is
+    no such date.
+    """
     if year < 1 or month < 1 or month > 12 or day < 1:
         return _NO_DAY
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -77,12 +79,12 @@ def days_of(year: int, month: int, day: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _geometry(at: int, count: int, column: int, row: int) -> int:
-    """SRID and WKB as WKB, or as EWKB when the SRID isn't 0: both say all that the value says."""
+    """SRID and WKB as WKB, or as EWKB if the SRID isn't 0. Both hold the whole value."""
     used = word(column, L.USED)
     if used + count > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
     to = word(column, L.BYTES) + used
-    if count:  # nothing at all is what a NOT NULL column without a value holds
+    if count:  # a NOT NULL column without a value holds no bytes at all
         if count < 4 + _WKB_BYTES_MIN or load8(at + 4) != 1:
             return L.ERROR_VALUE
         count -= 4
@@ -101,7 +103,7 @@ def _geometry(at: int, count: int, column: int, row: int) -> int:
 
 @compiled(I(I, I, I, I), forceinline=True, **FAST)
 def write_bytes(at: int, count: int, column: int, row: int) -> int:
-    """Count bytes at `at`, after the length prefix."""
+    """Write `count` bytes, which are at `at`, after the length prefix."""
     used = word(column, L.USED)
     if word(column, L.P2):
         return _geometry(at, count, column, row)
@@ -149,13 +151,13 @@ def _fraction(at: int, column: int) -> int:
 
 @compiled(I(I), forceinline=True, **FAST)
 def _no_date(column: int) -> int:
-    """The result for a date that no calendar has."""
+    """The result for a date no calendar has."""
     return L.ERROR_DATE if word(column, L.DATES) else NULL
 
 
 @compiled(I(I, I, I, I, I), forceinline=True, **FAST)
 def _moment(days: int, hours: int, minutes: int, seconds: int, micros: int) -> int:
-    """Microseconds since 1970, or _NO_MOMENT for a clock that no server writes."""
+    """Microseconds since 1970, or _NO_MOMENT for a time of day no server writes."""
     if hours > 23 or minutes > 59 or seconds > 59 or micros > 999999:
         return _NO_MOMENT
     return (days * 86400 + hours * 3600 + minutes * 60 + seconds) * 1000000 + micros
@@ -166,7 +168,7 @@ def _datetime(at: int, column: int, row: int) -> int:
     # 1 sign bit (set), 17 bits year * 13 + month, 5 day, 5 hour, 6 minute, 6 second; big-endian
     packed = (big32(at) << 8 | load8(at + 4)) - (1 << 39)
     date = packed >> 17
-    if date == word(column, L.P3):  # rows often share their day: the last one's is kept
+    if date == word(column, L.P3):  # neighbouring rows often have the same day: P3 and P4 keep the last one
         days = word(column, L.P4)
     else:
         year_month = date >> 5
@@ -187,7 +189,9 @@ def _datetime(at: int, column: int, row: int) -> int:
 
 @compiled(WRITE, **FAST)
 def _old_datetime(at: int, column: int, row: int) -> int:
-    """A number of before 5.6, YYYYMMDDhhmmss; or MariaDB's with a fraction: mixed radix, in units of the fraction."""
+    """A number YYYYMMDDhhmmss of before 5.6; or MariaDB's with a fraction: mixed radix, in units of
+    the fraction.
+    """
     micros = np.int64(0)
     if word(column, L.KIND) == L.CELL_OLD_DATETIME:
         number = load64(at)
@@ -364,9 +368,9 @@ def _write_null(column: int, row: int) -> int:
 
 @compiled(I(I, I, I), forceinline=True, **FAST)
 def close_cell(written: int, column: int, row: int) -> int:
-    """The validity bit of a cell, and what lies under a NULL. written: VALUE or NULL.
+    """Set the validity bit of a cell, and the bytes under a NULL. written: VALUE or NULL.
 
-    Rows come in order: the first one of a byte writes all of it.
+    Rows come in order, so the first row of a byte of bits writes the whole byte.
     """
     valid, bit = word(column, L.VALID) + (row >> 3), row & 7
     if written == NULL:

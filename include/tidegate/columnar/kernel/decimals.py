@@ -1,10 +1,12 @@
 """Decimals into 16 bytes or text, and the digits of all values that become text.
 
-In:  the address of a value, of its column's words (layout.py), the row; lengths are checked by the caller.
-Out: the value in the arena at this row, or an error code: as on the server, a group above its digits is one.
+In:  the address of a value, of its column's words (layout.py), the row; lengths are checked by the
+     caller.
+Out: the value in the arena at this row, or an error code. A group above its digits is an error, as
+     on the server.
 
-Format: mysql-server strings/decimal.cc (bin2decimal): groups of nine digits in four bytes, shorter groups at both ends,
-big-endian, sign in the inverted top bit, negative numbers inverted throughout.
+Format: mysql-server strings/decimal.cc (bin2decimal): groups of nine digits in four bytes, shorter
+groups at both ends, big-endian, sign in the inverted top bit, negative numbers inverted throughout.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ VALUE: Final = 0
 NULL: Final = 1
 WRITE: Final = I(I, I, I)  # value, column, row
 POWERS: Final = np.array([10**i for i in range(10)], np.int64)
-# Bytes that hold so many digits of an incomplete group of nine.
+# Number of digits in an incomplete group of nine -> bytes that hold them.
 _DIGIT_BYTES: Final = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 
 
@@ -44,7 +46,9 @@ def text_end(column: int, row: int, to: int) -> int:
 
 @compiled(I(I, I, I, I), forceinline=True, **FAST)
 def _group(at: int, width: int, flip: int, top: int) -> int:
-    """One group of digits: flip is -1 for a negative number; top is 1 for the first, whose sign bit is inverted."""
+    """One group of digits. flip: -1 for a negative number. top: 1 for the first group, whose sign
+    bit is inverted.
+    """
     value = big_endian(at, width)
     if top:
         value ^= 0x80 << (8 * (width - 1))
@@ -53,7 +57,7 @@ def _group(at: int, width: int, flip: int, top: int) -> int:
 
 @compiled(WRITE, forceinline=True, **FAST)
 def small_decimal(at: int, column: int, row: int) -> int:
-    """At most 8 bytes and 18 digits: one load holds all of it."""
+    """A decimal of at most 8 bytes and 18 digits: one load reads it."""
     size = word(column, L.WIDTH)
     flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
     # the value's bytes at the top of 64 bits, sign bit cleared; what follows on the wire is shifted out
@@ -93,7 +97,9 @@ def small_decimal(at: int, column: int, row: int) -> int:
 
 @compiled(I(types.uint64, types.uint64, I, I, I), forceinline=True, **FAST)
 def write_decimal(low: Any, high: Any, negative: int, column: int, row: int) -> int:
-    """A decimal's digits, 128 bits in two halves, with its sign (negative: 0 when there is none)."""
+    """Write a decimal's digits, 128 bits in two halves, with its sign. negative: 0 for a positive
+    number.
+    """
     if negative:
         low = ~low + np.uint64(1)
         high = ~high + (np.uint64(1) if low == 0 else np.uint64(0))
@@ -105,7 +111,9 @@ def write_decimal(low: Any, high: Any, negative: int, column: int, row: int) -> 
 
 @compiled(WRITE, **FAST)
 def decimal(at: int, column: int, row: int) -> int:
-    """Into 16 bytes, two's complement: digits times 10 to the scale."""
+    """A decimal into 16 bytes, two's complement: its digits as one integer (value times 10 to the
+    scale).
+    """
     flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
     lead, whole = word(column, L.P1), word(column, L.P2)
     groups = whole + word(column, L.P3)
@@ -138,7 +146,9 @@ def decimal(at: int, column: int, row: int) -> int:
 
 @compiled(WRITE, **FAST)
 def decimal_text(at: int, column: int, row: int) -> int:
-    """As the server prints it: no zeros in front but one before the point, all digits of the scale."""
+    """As the server prints it: no leading zeros but one before the point, and all digits of the
+    scale.
+    """
     if word(column, L.USED) + 96 > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
     flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)

@@ -1,6 +1,7 @@
-"""Names for the words of the int64 arrays through which plans, events and counters reach the kernels.
+"""Names for the words of the int64 arrays that carry plans, events and counters to the kernels.
 
-A kernel takes few arrays instead of many arguments; these constants are their fields.
+A kernel takes few arrays instead of many arguments. These constants are the indices of their
+fields.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ OP_PARTIAL_UPDATE: Final = 3  # an update whose JSON columns hold differences
 # --- columns: int64[columns * COLUMN_WORDS] ----------------------------------------------------------
 KIND: Final = 0  # CELL_*
 WIDTH: Final = 1  # bytes on the wire; of the length prefix for CELL_BYTES
-P1: Final = 2  # parameters by kind, see plan.py
+P1: Final = 2  # parameters; the kinds of cells below say what each means
 P2: Final = 3
 P3: Final = 4
 P4: Final = 5
@@ -33,7 +34,7 @@ BYTES_MAX: Final = 9  # room for bytes
 USED: Final = 10  # bytes written
 NULLS: Final = 11
 KEY: Final = 12  # 1 for a key column
-BEFORE: Final = 13  # update: address at which the key column's bytes lie in the before image, -1 for NULL
+BEFORE: Final = 13  # of an update: address of the key column's bytes in the before image, -1 for NULL
 BEFORE_BYTES: Final = 14
 NULL_DATES: Final = 15  # zero or impossible dates that became NULL
 DATES: Final = 16  # 1: a date that no calendar has is ERROR_DATE, not NULL
@@ -54,7 +55,7 @@ ERROR_AT: Final = 10
 DATA: Final = 11  # address of the payload: ordinals count from it
 # Images with absent columns only (partial_rows.py):
 MARKS: Final = 12  # address of the marks
-PRESENT: Final = 13  # address of uint8[columns, ROWS_MAX]: 1 where a row's value is known from the event
+PRESENT: Final = 13  # address of uint8[columns, ROWS_MAX]: 1 if the event tells a row's value
 MODE: Final = 14  # MODE_*
 DOCUMENTS: Final = 15  # JSON columns in the table
 DIFFS: Final = 16  # address of the bits of JSON columns that hold differences in this image, or 0
@@ -70,9 +71,9 @@ MARK_ABSENT: Final = -1
 MARK_BYTES: Final = 1
 MARK_DIFFS: Final = 2  # 1 when it is differences from the before image's JSON document
 MARK_JSON: Final = 3  # 1 for a JSON column of MySQL
-MARK_COMPUTED: Final = 4  # 1 for a virtual column: MariaDB leaves it out of an after image though it changed
-MARK_NEEDED: Final = 5  # 1 for a column whose default nobody can tell: a new row must have it
-MARK_UNASKED: Final = 6  # 1 for a column whose value nobody asks for: any image may lack it
+MARK_COMPUTED: Final = 4  # 1 for a virtual column: MariaDB leaves it out of an after image, even if it changed
+MARK_NEEDED: Final = 5  # 1 for a column without a known default: a new row must have it
+MARK_UNASKED: Final = 6  # 1 for a column whose value isn't wanted: any image may lack it
 MARK_WORDS: Final = 7
 PATCHED: Final = 0xFF  # first byte of a document that is to be patched: its length (u32), itself, the differences
 
@@ -114,7 +115,7 @@ ERROR_NONE: Final = 0
 ERROR_CUT: Final = -2  # the event ends inside a value or an image
 ERROR_COLUMNS: Final = -3  # the event's column count isn't the TABLE_MAP's
 ERROR_IMAGE: Final = -4  # columns are missing from the image
-ERROR_ROOM: Final = -5  # more rows than estimated: count and come again
+ERROR_ROOM: Final = -5  # more rows than estimated: count them and try again
 ERROR_MEMBER: Final = -6  # an enum or set value without a member
 ERROR_BATCH: Final = -7  # more than 2 GiB in one column
 ERROR_DATE: Final = -10  # a zero or impossible date where that is an error
@@ -122,8 +123,8 @@ ERROR_VALUE: Final = -11  # bytes that no server writes for a value of this type
 # Images with absent columns only:
 ERROR_UNKNOWN: Final = -21  # an update has a column in neither image
 ERROR_KEY: Final = -22  # the before image lacks a column that tells which row it is
-ERROR_EMPTY: Final = -23  # images without any column: nobody can tell how many there are
+ERROR_EMPTY: Final = -23  # images without any column: their number is unknown
 ERROR_OPTIONS: Final = -24  # value options that we don't know
 ERROR_DIFFS: Final = -25  # differences from a document that the before image lacks
-ERROR_DEFAULT: Final = -27  # a new row lacks a column whose default nobody can tell
+ERROR_DEFAULT: Final = -27  # a new row lacks a column without a known default
 ERROR_DOCUMENT: Final = -26  # a JSON document of a type that doesn't exist

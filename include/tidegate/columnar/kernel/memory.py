@@ -1,7 +1,7 @@
 """Loads, stores and copies at addresses, unaligned, little-endian.
 
-In:  int64 addresses inside arrays that the caller keeps alive. Arrays as arguments would cost more than the work done
-     on them: numba passes seven words for each and counts references.
+In:  int64 addresses inside arrays the caller keeps alive. Arrays as arguments would cost more than
+     the work on them: numba passes seven words for each, and counts references.
 Out: int64 values. It must hold: the callers have checked the bounds.
 """
 
@@ -49,7 +49,7 @@ def _store(bits: int) -> Any:
     return store
 
 
-# Each gives or takes an int64; loads of less than 64 bits are zero-extended.
+# Each takes or gives an int64. Loads of less than 64 bits are zero-extended.
 load8 = _load(8)
 load16 = _load(16)
 load32 = _load(32)
@@ -62,7 +62,7 @@ store64 = _store(64)
 
 @intrinsic
 def address(typing_context: Any, array: Any) -> Any:  # noqa: ARG001
-    """Where an array's first element lies."""
+    """The address of an array's first element."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = context.make_array(signature.args[0])(context, builder, args[0])
@@ -100,7 +100,7 @@ def word(base: int, number: int) -> int:
 
 @compiled(I(I, I, I), forceinline=True, **FAST)
 def set_word(base: int, number: int, value: int) -> int:
-    """base[number] = value; gives the value."""
+    """base[number] = value. Returns the value."""
     store64(base + 8 * number, value)
     return value
 

@@ -1,8 +1,9 @@
 """Text of single-byte character sets as UTF-8, a column at a time.
 
-In:  the addresses of 32-bit offsets, of the bytes they point into, of a table (charsets.utf8_table).
-Out: new offsets and bytes. It must hold: the offsets are the kernel's own, so they lie inside the bytes; there is room
-     for three bytes for each byte, and for one more.
+In:  the addresses of 32-bit offsets, of the bytes they point into, of a table
+     (schema/model/charset_text.py, utf8_table).
+Out: new offsets and bytes. It must hold: the offsets come from the kernel, so they lie inside the
+     bytes; the output has room for three bytes for each byte, and for one more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from tidegate.compiled import compiled
 
 @compiled(I(I, I, I, I, I, I), **FAST)
 def recode(offsets: int, rows: int, source: int, table: int, made: int, out: int) -> int:
-    """Bytes written to `out`, their offsets to `made`; or -1 - n when the byte at n stands for no character."""
+    """Write UTF-8 to `out`, offsets to `made`. Returns the bytes written; -1 - n if the byte at n
+    is no character.
+    """
     to = out
     store32(made, 0)
     at = load32(offsets)

@@ -1,5 +1,5 @@
-"""Checkpoints of a Delta log (PROTOCOL.md, "Checkpoints"): read of every kind, written of one.
+"""Checkpoints of a Delta log (PROTOCOL.md, "Checkpoints"): it reads every kind, and writes one.
 
 In:  a log's store.
-Out: the actions after a checkpoint; checkpoints for every reader.
+Out: the actions in a checkpoint; a checkpoint every reader takes.
 """

@@ -1,11 +1,11 @@
-"""A Delta log's checkpoints: finding and reading the newest; whether one is due; writers and cleaners.
+"""A Delta log's checkpoints: find and read the newest one; is one due?
 
 In:  a log's folder.
 Out: the version and actions of its newest whole checkpoint, without tombstones.
 
-A reader that has a checkpoint needs only the commits after it. Writing is in write.py, removing in log_cleanup.py.
-Both may run in any process at any time, beside commits and beside each other, since a checkpoint only repeats the
-commits.
+A reader with a checkpoint needs only the commits after it. write.py writes them,
+cleaning/log_cleanup.py removes them. Both may run in any process at any time, beside commits and
+beside each other, since a checkpoint only repeats the commits.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What is listed may be cleaned up before it is read, behind a newer one that the next look finds.
+# A listed checkpoint may be cleaned up before it is read. Then there is a newer one, which the next look finds.
 _LOOKS: Final = 3
-# Files as Python objects at a time, 2 KB each.
+# So many files are Python objects at a time, 2 KB each.
 _ADDS: Final = 4096
 
 
@@ -39,14 +39,16 @@ def newest(store: LogStore, upto: int | None = None, keep: Keep | None = None) -
     """
     checkpoint = find(store, upto)
     if checkpoint is None:
-        return None  # and Arrow isn't loaded for a young table
+        return None  # a young table: Arrow isn't loaded
     return read(store, checkpoint, lambda contents: _actions(contents, keep), upto)
 
 
 def find(store: LogStore, upto: int | None = None) -> LogCheckpoint | None:
-    """The newest whole checkpoint, not newer than `upto`, by `_last_checkpoint` or else by listing all of the log.
+    """The newest whole checkpoint, not newer than `upto`: by `_last_checkpoint`, or by listing the
+    whole log.
 
-    The hint may be old: later ones are looked for. It may be wrong: what it names must be there.
+    That hint may be old, so later ones are looked for. It may be wrong, so the named one must
+    exist.
     """
     hint = hinted(store.get(LAST_CHECKPOINT))
     starts = [""] if hint is None or (upto is not None and hint > upto) else [f"{hint:020d}", ""]
@@ -58,7 +60,9 @@ def find(store: LogStore, upto: int | None = None) -> LogCheckpoint | None:
 
 
 def read(store: LogStore, checkpoint: LogCheckpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
-    """The result of `do` on a checkpoint, or on a newer one when it was cleaned up; None when none is left."""
+    """The result of `do` on a checkpoint, or on a newer one if it was cleaned up; None if none is
+    left.
+    """
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     looked: LogCheckpoint | None = checkpoint
@@ -90,6 +94,6 @@ def _actions(contents: Contents, keep: Keep | None) -> tuple[int, list[Action]]:
 
 
 def _adds(column: Any, bodies: Callable[[Any], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """As dicts, some at a time: who keeps few of them needs little memory."""
+    """As dicts, some at a time: a caller that keeps few of them needs little memory."""
     for start in range(0, len(column), _ADDS):
         yield from bodies(column.slice(start, _ADDS))

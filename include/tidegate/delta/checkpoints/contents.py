@@ -1,10 +1,11 @@
 """A checkpoint's objects, read: classic in one file or in parts, or V2 with its sidecars.
 
 In:  a log's folder and a whole checkpoint in it.
-Out: Contents: the few actions that aren't about files, and the file actions as Arrow columns, a batch at a time.
+Out: Contents: the few actions that aren't about files, and the file actions as Arrow columns, a
+     batch at a time.
 
-PROTOCOL.md: "Checkpoints", "Checkpoint Specs", "Sidecar Files". A name doesn't tell the spec: a classic one may hold
-sidecars.
+PROTOCOL.md: "Checkpoints", "Checkpoint Specs", "Sidecar Files". The name of a checkpoint doesn't
+say its spec: one with a classic name may have sidecars.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class CheckpointGoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """others: protocol, metaData, domainMetadata, txn. loose: file actions of a V2 checkpoint in JSON.
-
-    parts: Parquet files with file actions. sidecars: names of those in their own folder.
+    """others: actions of the kinds protocol, metaData, domainMetadata, txn. loose: file actions of
+    a V2 checkpoint in JSON. parts: Parquet files with file actions. sidecars: names of such
+    files in a folder of their own.
     """
 
     version: int
@@ -50,9 +51,10 @@ class Contents:
     sidecars: list[str] = field(default_factory=list)
 
     def batches(self, kinds: Sequence[str] = _FILES) -> Iterator[dict[str, Any]]:
-        """Columns of the kinds asked for (add, remove), of equal length, null for other rows; statistics as text.
+        """Columns of these kinds (add, remove), of equal length, null for other rows; statistics as
+        text.
 
-        Raises DeltaUnsupported when statistics that are there as columns only can't be said as text.
+        Raises DeltaUnsupported for statistics that exist only as columns and have no form as text.
         """
         for part in self.parts:
             names = {kind: _fields(part, kind) for kind in kinds}
@@ -96,7 +98,7 @@ def _lines(store: LogStore, name: str) -> list[dict[str, Any]]:
 def _parquet(store: LogStore, name: str) -> Any:
     data = _bytes(store, name)
     try:
-        # Older Spark writes timestamps in statistics as INT96, which reach beyond what nanoseconds do.
+        # Older Spark writes timestamps in statistics as INT96: their range is wider than that of nanoseconds.
         return pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
         raise _refused(store, name, f"isn't readable: {error}") from error
@@ -127,7 +129,9 @@ def _small(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _fields(part: Any, kind: str) -> list[str]:
-    """Fields of a column that are asked for and there; parsed statistics only where the text may be missing."""
+    """Fields of a column that are needed and exist. Parsed statistics are needed only if some text
+    is missing.
+    """
     schema = part.schema_arrow
     if schema.get_field_index(kind) < 0:
         return []
@@ -139,7 +143,7 @@ def _fields(part: Any, kind: str) -> list[str]:
 
 
 def _complete(metadata: Any) -> bool:
-    """Whether every file has its statistics as text, by the nulls that the Parquet footer counts."""
+    """Whether every file has its statistics as text: the Parquet footer counts the nulls."""
     nulls = {"add.path": 0, "add.stats": 0}
     for group in range(metadata.num_row_groups):
         chunks = metadata.row_group(group)
@@ -153,7 +157,7 @@ def _complete(metadata: Any) -> bool:
 
 
 def _with_text(actions: Any, part: Any) -> Any:
-    """Statistics as text where only columns have them."""
+    """Statistics as text, made from the columns where only those exist."""
     children = dict(zip((child.name for child in actions.type), actions.flatten(), strict=True))
     if _PARSED not in children:
         return actions

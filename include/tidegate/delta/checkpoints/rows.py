@@ -1,10 +1,12 @@
-"""Actions as columns and back: the Arrow types of a checkpoint, and what other writers made of them.
+"""Actions as columns and back: the Arrow types of a checkpoint, and forms that other writers give
+them.
 
-In:  a checkpoint's columns as any writer has them; actions as in the log's JSON.
-Out: the same in the types of Delta's own checkpoints; or dicts as in the log's JSON (no nulls, maps as objects).
+In:  a checkpoint's columns from any writer; actions as in the log's JSON.
+Out: the same in the types of Delta's own checkpoints; or dicts as in the log's JSON (no nulls, maps
+     as objects).
 
-PROTOCOL.md, "Checkpoint Schema". An unknown column or field there is left out: one that a reader must not miss comes
-with a table feature, and unknown features are refused (write.py, features.py).
+PROTOCOL.md, "Checkpoint Schema". Unknown columns and fields are left out. If a reader must know
+one, a table feature says so, and unknown features are refused (write.py, features.py).
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ SCHEMA: Final = pa.schema(list(COLUMNS.items()))
 
 
 def table(columns: Mapping[str, Any]) -> pa.Table:
-    """Rows of a checkpoint from the columns that are there, of equal length; the others are null."""
+    """Rows of a checkpoint from some columns of equal length. The other columns are null."""
     rows = len(next(iter(columns.values())))
     return pa.table(
         [columns[name] if name in columns else pa.nulls(rows, kind) for name, kind in COLUMNS.items()], schema=SCHEMA
@@ -101,12 +103,12 @@ def column(kind: str, bodies: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def conformed(kind: str, array: Any) -> Any:
-    """A column as another writer has it, in our types. Raises ValueError for one that doesn't fit."""
+    """Another writer's column in our types. Raises ValueError for one that doesn't fit."""
     return _told_nothing_new(kind, _cast(array, COLUMNS[kind]))
 
 
 def _told_nothing_new(kind: str, actions: Any) -> Any:
-    """File actions of a checkpoint change no data."""
+    """File actions with dataChange false, as in every checkpoint."""
     if kind not in ("add", "remove"):
         return actions
     names = [field.name for field in actions.type]
@@ -118,7 +120,7 @@ def _told_nothing_new(kind: str, actions: Any) -> Any:
 
 
 def _cast(array: Any, wanted: Any) -> Any:
-    """One array in another type: fields of structs by name, those that aren't there null."""
+    """One array in another type. Fields of structs go by name; missing ones are null."""
     if not pa.types.is_struct(wanted):
         return array if array.type == wanted else array.cast(wanted)
     children_by_name = {field.name: child for field, child in zip(array.type, array.flatten(), strict=True)}
@@ -132,10 +134,10 @@ def _cast(array: Any, wanted: Any) -> Any:
 
 
 def key(actions: Any) -> Any:
-    """The identity of each logical file of an add or remove column: path, NUL, id of its deletion vector; null for no
-    file.
+    """The identity of each logical file in an add or remove column: path, NUL, id of its deletion
+    vector; null for a row without a file.
 
-    PROTOCOL.md, "Derived Fields". A path is a URI, which has no NUL.
+    PROTOCOL.md, "Derived Fields". A path is a URI, so it has no NUL.
     """
     children = dict(zip((field.name for field in actions.type), actions.flatten(), strict=True))
     path = children["path"].cast(pa.string())
@@ -152,9 +154,9 @@ def key(actions: Any) -> Any:
 
 
 def bodies(actions: Any) -> list[dict[str, Any]]:
-    """The values of a struct column as in the log's JSON: nulls left out, but for those in maps.
+    """The values of a struct column as in the log's JSON: without nulls, except those in maps.
 
-    A column at a time: a table may have 100,000 files. actions: no null among them.
+    It works column by column: a table may have 100,000 files. actions: no null among them.
     """
     dense: dict[str, list[Any]] = {}
     sparse: dict[str, list[Any]] = {}

@@ -1,11 +1,13 @@
-"""Statistics held by a checkpoint as columns only, as the log's JSON text.
+"""Statistics a checkpoint has only as columns, as the log's JSON text.
 
-In:  a checkpoint's `add.stats_parsed` (PROTOCOL.md, "Checkpoints": delta.checkpoint.writeStatsAsStruct).
-Out: the text of `stats` ("Per-file Statistics"), made a column at a time.
+In:  a checkpoint's `add.stats_parsed` (PROTOCOL.md, "Checkpoints":
+     delta.checkpoint.writeStatsAsStruct).
+Out: the text of `stats` ("Per-file Statistics"), made column by column.
 
-Bounds are only ever left out, never widened or guessed: an absent one says nothing. Left out are NaN and infinities,
-without a number in JSON, and years beyond four digits, without a form in ISO 8601. Timestamps end at milliseconds,
-down, as the protocol has them in statistics: readers know it.
+Bounds are only left out, never widened or guessed: a missing bound says nothing. NaN and infinities
+are left out, since JSON has no number for them, so are years with more than four digits, which ISO
+8601 lacks. Timestamps are cut to milliseconds, downwards, as the protocol has them in statistics:
+readers know this.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ _DAY_MS: Final = 86_400_000
 
 
 def statistics_text(parsed: Any, physical_types: Sequence[str] = ()) -> Any:
-    """JSON objects, or null where `parsed` is null. Raises DeltaUnsupported for columns of types without bounds.
+    """JSON objects, or null where `parsed` is null. Raises DeltaUnsupported for columns of types
+    without bounds.
 
-    physical_types: Parquet's, of each leaf of `parsed` in order: INT96 is a moment ("Delta Data Type to Parquet Type
-    Mappings"), which Arrow takes for a timestamp without time zone.
+    physical_types: Parquet's types of the leaves of `parsed`, in order. INT96 is a moment ("Delta
+    Data Type to Parquet Type Mappings"), but Arrow takes it for a timestamp without time zone.
     """
     return _text(parsed, iter(physical_types))
 
@@ -60,7 +63,7 @@ def _text(values: Any, leaves: Iterator[str]) -> Any:
 
 def _object(values: Any, leaves: Iterator[str]) -> Any:
     members = [
-        # Each with its comma in front, the first of which is cut off again: any of them may be null.
+        # Each has its comma in front, and the first comma is cut off later: any of them may be null.
         pc.fill_null(pc.binary_join_element_wise(f",{json.dumps(field.name)}:", _text(child, leaves), ""), "")
         for field, child in zip(values.type, values.flatten(), strict=True)
     ]
@@ -70,7 +73,7 @@ def _object(values: Any, leaves: Iterator[str]) -> Any:
 
 
 def _moment(values: Any, *, in_utc: bool) -> Any:
-    """As Delta prints them: 2024-01-31T10:00:00.123Z, or without Z for a timestamp without time zone."""
+    """As Delta prints them: 2024-01-31T10:00:00.123Z; without Z for a timestamp without time zone."""
     zone = "Z" if in_utc else ""
     local = values.cast(pa.timestamp(values.type.unit)) if values.type.tz else values
     floored = pc.floor_temporal(local, unit="millisecond").cast(pa.timestamp("ms"), safe=False)
@@ -90,5 +93,5 @@ def _between(numbers: Any, low: int, high: int) -> Any:
 
 
 def _only(condition: Any, values: Any) -> Any:
-    """Values where the condition holds, null elsewhere."""
+    """Values where the condition is true, null elsewhere."""
     return pc.if_else(condition, values, pa.scalar(None, values.type))

@@ -1,22 +1,25 @@
-"""Write a checkpoint of a Delta table at one of its versions, without knowing its state.
+"""Write a checkpoint of a Delta table at one of its versions, without a TableState.
 
-In:  a log's folder: the checkpoint before that version and the commits since.
-Out: a classic checkpoint (V1 spec, one Parquet file) under its name, and `_last_checkpoint`.
+In:  a log's folder: the checkpoint before that version, and the commits since.
+Out: a classic checkpoint (V1 spec, one Parquet file), and `_last_checkpoint`.
 
-The reasons why it is right:
-1. Actions are reconciled as the protocol says ("Action Reconciliation"): the newest reference to a logical file (path
-   and deletion vector) wins, the newest protocol, metaData, txn per application and domainMetadata per domain. Removed
-   domains go; tombstones stay as long as VACUUM may ask for them, in Delta's own words: while deletionTimestamp is
+Why it is right:
+1. Actions are reconciled by the protocol ("Action Reconciliation"). The newest reference to a
+   logical file (path and deletion vector) wins, so do the newest protocol, the newest metaData, the
+   newest txn per application, and the newest domainMetadata per domain. Removed domains go.
+   Tombstones stay while VACUUM may need them, in Delta's own words: while deletionTimestamp is
    later than now less delta.deletedFileRetentionDuration.
-2. Files that no commit since has named are carried over as Arrow rows: the work is as large as the table's list of
-   files, but not a Python object is made of it.
-3. The object is made whole and by put-if-absent: no reader takes a part for it, and none that reads it by ranges gets
-   another's. Another writer of the same version's checkpoint makes an equivalent one, so the first stays.
-4. Whoever knows how many files the table has at that version says so, and a checkpoint of another number isn't written.
+2. Files no later commit names are carried over as Arrow rows. The work grows with the table's list
+   of files, but no Python object is made for each.
+3. The object is made whole, by put-if-absent. No reader takes a part for the whole, and a reader by
+   ranges gets one object only. Another writer's checkpoint of the same version is equivalent, so
+   the first one stays.
+4. A caller that knows how many files the table has at that version says so. A checkpoint with
+   another number isn't written.
 
-Readers that know v2Checkpoint take classic checkpoints as well ("Checkpoints": a writer may always write them).
-Statistics are written as text, whatever delta.checkpoint.writeStatsAs* say: every reader takes them, and a missing
-column is null to those that look for another.
+Readers that know v2Checkpoint also take classic checkpoints ("Checkpoints": a writer may always
+write them). Statistics are written as text, whatever delta.checkpoint.writeStatsAs* say. Every
+reader takes them, and readers that look for another column find null.
 """
 
 from __future__ import annotations
@@ -49,19 +52,21 @@ from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import CHECKPOINT_BATCH_ROWS
 from tidegate.remedy import REPORT
 
-# Features that ask nothing else of a checkpoint are those that a log is read with. Not among them: catalogManaged (its
-# commits are a catalog's), adaptiveMetadata (its files aren't in checkpoints), and whatever came after.
-# Before this version only who knows each version's protocol may write checkpoints (RFC "Checkpoint Protection").
+# A feature that a log can be read with demands nothing else of a checkpoint. Exceptions: catalogManaged (a catalog has
+# its commits), adaptiveMetadata (its files aren't in checkpoints), and features that are newer than this list.
+# Before this version, a writer of checkpoints must know each version's protocol (RFC "Checkpoint Protection").
 _PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"
 _CODEC: Final = "zstd"
 _CODEC_LEVEL: Final = 1
 
 
 def write(store: LogStore, version: int, *, now_ms: int, files: int | None = None) -> Hint:
-    """Make the checkpoint of a committed version; the content of its `_last_checkpoint`.
+    """Make the checkpoint of a committed version. Returns the content of its `_last_checkpoint`. An
+    existing one stays.
 
-    now_ms: Unix time, for tombstones. files: live files at that version, when the caller knows. One that is there is
-    left as it is. Raises LakeUnavailable (also when the log was cleaned up meanwhile), LakeRefused, DeltaUnsupported.
+    now_ms: Unix time, for tombstones. files: live files at that version, if the caller knows.
+    Raises LakeUnavailable (also if the log was cleaned up meanwhile), LakeRefused,
+    DeltaUnsupported.
     """
     earlier = find(store, version)
     if earlier is not None and earlier.version == version:
@@ -86,10 +91,12 @@ class _Made:
 
 
 def _there(store: LogStore, checkpoint: LogCheckpoint) -> Hint:
-    """The hint for a checkpoint that exists: its writer may have been killed before `_last_checkpoint`."""
+    """The hint for an existing checkpoint: its writer may have been killed before it wrote
+    `_last_checkpoint`.
+    """
     name, size = checkpoint.files[0].name, sum(entry.size for entry in checkpoint.files)
     if name != checkpoint_name(checkpoint.version):
-        # Of several objects the hint would have to say more: it is their writer's.
+        # For a checkpoint of several objects the hint must say more, so it is left to their writer.
         return Hint(checkpoint.version, -1, size)
     hint = _read_back(store, checkpoint.version)
     _point(store, hint)
@@ -97,14 +104,14 @@ def _there(store: LogStore, checkpoint: LogCheckpoint) -> Hint:
 
 
 def _stored(store: LogStore, made: _Made) -> Hint:
-    """Put it under its name, unless another writer's stands there."""
+    """Put it under its name, unless another writer's checkpoint is there."""
     name = checkpoint_name(made.hint.version)
     if store.create(name, made.data):
         return made.hint
     standing = store.stat(name)
     if standing is not None and standing.size:
         return _read_back(store, made.hint.version)
-    store.replace(name, made.data)  # an empty file is what some writers leave when they are killed
+    store.replace(name, made.data)  # the present one is empty: some writers leave such a file when they are killed
     return made.hint
 
 
@@ -120,7 +127,7 @@ def _read_back(store: LogStore, version: int) -> Hint:
 
 
 def _point(store: LogStore, hint: Hint) -> None:
-    """Let `_last_checkpoint` name it, unless it names an existing later one."""
+    """Let `_last_checkpoint` name it, unless it names a later one that exists."""
     named = hinted(store.get(LAST_CHECKPOINT))
     if named == hint.version or (
         named is not None
@@ -136,7 +143,9 @@ def _point(store: LogStore, hint: Hint) -> None:
 
 @dataclass(slots=True)
 class _Later:
-    """The state after the actions so far. files: the newest reference to each logical file that they name."""
+    """The state after the commits so far. files: the newest reference to each logical file they
+    name.
+    """
 
     protocol: Action = field(default_factory=dict)
     metadata: Action = field(default_factory=dict)
@@ -163,7 +172,7 @@ class _Later:
         """The actions of a checkpoint that aren't about files."""
         keep_ms = transactions_ms(self.configuration)
         transactions = list(self.transactions.values())
-        if keep_ms is not None:  # one without a time can't be told to be old
+        if keep_ms is not None:  # a transaction without a time never counts as old
             transactions = [
                 transaction
                 for transaction in transactions
@@ -178,7 +187,7 @@ class _Later:
         return self.metadata.get("configuration") or {}
 
     def named(self, kind: str) -> list[Action]:
-        """The add or remove actions that are the newest references to their files."""
+        """The add or remove actions that are the newest reference to their file."""
         return [body for referenced, body in self.files.values() if referenced == kind]
 
 
@@ -229,7 +238,9 @@ def _commit(store: LogStore, version: int) -> list[dict[str, Any]]:
 
 
 def _untouched(kind: str, actions: Any, named: Any, oldest_ms: int) -> Any:
-    """Those of a batch that still stand, in our types. named: keys of files in later commits."""
+    """The rows of a batch that still count, in our types. named: keys of files that later commits
+    name.
+    """
     stands = pc.and_(actions.is_valid(), pc.invert(pc.is_in(key(actions), value_set=named)))
     if kind == "remove":
         fields = dict(zip((child.name for child in actions.type), actions.flatten(), strict=True))
@@ -239,7 +250,7 @@ def _untouched(kind: str, actions: Any, named: Any, oldest_ms: int) -> Any:
 
 
 def _check(store: LogStore, version: int, later: _Later) -> None:
-    """Refuse a table of which a checkpoint would have to say more, or whose log doesn't begin."""
+    """Refuse a table whose checkpoint would have to say more, or whose log lacks its beginning."""
     if not later.protocol or not later.metadata:
         raise LakeRefused(
             f"its log has no protocol or no metaData up to version {version}",
@@ -263,7 +274,7 @@ class _Rows:
     def __init__(self) -> None:
         self.count = 0
         self._sink = pa.BufferOutputStream()
-        # Plain Parquet as every reader has it: no Arrow schema inside. Text of many kinds gains little by dictionaries.
+        # Plain Parquet for every reader: without an Arrow schema. Text of many kinds gains little from dictionaries.
         self._writer = pq.ParquetWriter(
             self._sink,
             SCHEMA,

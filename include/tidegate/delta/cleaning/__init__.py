@@ -1,4 +1,4 @@
-"""Objects that a table needs no more go: old commits and checkpoints, files that no version names.
+"""Objects a table no longer needs go: old commits and checkpoints, files no version names.
 
 In:  a DeltaLog.
 Out: a checkpoint, removed objects. No commit is made.

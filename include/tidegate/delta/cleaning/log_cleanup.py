@@ -3,16 +3,20 @@
 In:  a log's folder, the table's properties and features.
 Out: how many objects were removed.
 
-PROTOCOL.md, "Metadata Cleanup". All objects back to delta.logRetentionDuration are kept, and the checkpoint before the
-oldest version in there. The reasons why it is safe at any time, in any number of processes:
-1. A cut is a whole checkpoint that was just read; every commit from its own version on to the newest is there. Each
-   version from the cut on can be read as before. It has stood for a day: whoever listed the log before it was there,
-   and still reads the commits that it stands for, has come to an end.
-2. `_last_checkpoint` never names what goes: no cut lies after it.
-3. Versions go one after the other, the oldest first, each by a request of its own, since a store keeps no order within
-   one. The rest after a killed or bounded run begins later and has no gap. Nobody who holds version N finds it there
-   and N + 1 gone: this would look like the end of the log, where he may commit.
-4. The cut moves once a day: the age at which a commit counts as old ends at midnight UTC, as Delta's own does.
+PROTOCOL.md, "Metadata Cleanup". All objects back to delta.logRetentionDuration are kept, and the
+checkpoint before the oldest version among them. Why it is safe at any time, in any number of
+processes:
+1. A cut is a whole checkpoint that was just read, and every commit from its version to the newest
+   exists, so each version from the cut on can be read as before. The cut is at least a day old: a
+   reader that listed the log before it existed, and still reads commits it replaces, has ended by
+   now.
+2. `_last_checkpoint` never names a removed object: no cut lies after it.
+3. Versions go one by one, the oldest first, each in a request of its own, since a store keeps no
+   order within one request. After a kill or a bounded run, the rest begins later and has no gap. A
+   process that holds version N must never find N there and N + 1 gone: this would look like the end
+   of the log, where it may commit.
+4. The cut moves once a day: the age at which a commit counts as old ends at midnight UTC, as
+   Delta's own does.
 """
 
 from __future__ import annotations
@@ -36,17 +40,18 @@ from tidegate.errors import LakeRefused
 from tidegate.limits import LOG_CLEANUP_FILES_MAX
 
 _DAY_MS: Final = 86_400_000
-_VERSION_DIGITS: Final = 20  # that every name of a version begins with
-# With these features the log's objects are removed by other rules, or by a catalog alone.
+_VERSION_DIGITS: Final = 20  # every name with a version begins with so many digits
+# With one of these features other rules apply to the log's objects, or only a catalog removes them.
 _OTHER_RULES: Final = frozenset({"checkpointProtection", "catalogManaged", "adaptiveMetadata-preview"})
 _V2: Final = "v2Checkpoint"
 
 
 def clean_up(store: LogStore, configuration: Mapping[str, str], features: Iterable[str], *, now_ms: int) -> int:
-    """Remove what is old enough, at most LOG_CLEANUP_FILES_MAX objects of the log; how many went.
+    """Remove what is old enough, at most LOG_CLEANUP_FILES_MAX objects of the log. Returns how many
+    went.
 
-    configuration, features: of the newest version. More than once a day it finds nothing new. Raises LakeUnavailable,
-    LakeRefused, DeltaUnsupported (a duration that isn't one).
+    configuration, features: of the newest version. A second call on the same day finds nothing new.
+    Raises LakeUnavailable, LakeRefused, DeltaUnsupported (a property that isn't a duration).
     """
     kept_ms, named = log_ms(configuration), set(features)
     if kept_ms is None or named & _OTHER_RULES:
@@ -59,7 +64,7 @@ def clean_up(store: LogStore, configuration: Mapping[str, str], features: Iterab
     if not expired:
         return 0
     if len(expired) > LOG_CLEANUP_FILES_MAX:
-        # In steps from one checkpoint to the next, where these lie close enough.
+        # In steps from checkpoint to checkpoint, if these lie close enough.
         steps = [[name for name in expired if _goes(name, cut.version)] for cut in cuts]
         expired = next((step for step in steps if 0 < len(step) <= LOG_CLEANUP_FILES_MAX), expired)
     expired = sorted(expired)[:LOG_CLEANUP_FILES_MAX]
@@ -82,7 +87,9 @@ def _goes(name: str, cut: int) -> bool:
 
 
 def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[LogCheckpoint]:
-    """Whole checkpoints at or before the newest commit that is old enough, the newest first."""
+    """Whole checkpoints at or before the newest commit that is old enough; the newest checkpoint
+    first.
+    """
     commits = {version: entry for entry in entries if (version := commit_version(entry.name)) is not None}
     if hint is None or not commits:
         return []
@@ -91,7 +98,7 @@ def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[Lo
         oldest -= 1
     old, last_ms = -1, -1
     for version in range(oldest, newest + 1):
-        # A commit is later than the one before it, whatever its file's time says (as Delta adjusts them).
+        # A commit counts as later than the one before it, whatever its file's time says: Delta adjusts times like this.
         last_ms = max(commits[version].modified_ms, last_ms + 1)
         if last_ms > cutoff_ms:
             break
@@ -100,7 +107,9 @@ def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[Lo
 
 
 def _check_readable(store: LogStore, cut: LogCheckpoint) -> None:
-    """Read all of it, sidecars too: the commits that say the same are about to go."""
+    """Read the whole checkpoint with its sidecars, since the commits with the same content are
+    about to go.
+    """
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     try:
@@ -115,7 +124,7 @@ def _check_readable(store: LogStore, cut: LogCheckpoint) -> None:
 
 
 def _remove_sidecars(store: LogStore, before_ms: int) -> int:
-    """Those named by no checkpoint, and too old for one in the making."""
+    """Remove sidecars no checkpoint names, and that are too old for an unfinished one."""
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     folder = store.folder(SIDECARS)
@@ -125,7 +134,7 @@ def _remove_sidecars(store: LogStore, before_ms: int) -> int:
     try:
         named = {sidecar for checkpoint in checkpoints(store.names()) for sidecar in load(store, checkpoint).sidecars}
     except CheckpointGoneError:
-        return 0  # another process is at it
+        return 0  # another process is cleaning up
     unnamed = [name for name in old if name not in named][:LOG_CLEANUP_FILES_MAX]
     folder.delete(unnamed)
     return len(unnamed)

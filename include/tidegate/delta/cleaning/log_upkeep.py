@@ -1,7 +1,9 @@
-"""The upkeep of a Delta log: a checkpoint of its newest version, and the removal of what is older than it needs.
+"""The upkeep of a Delta log: a checkpoint of its newest version, and the removal of needless older
+objects.
 
 In:  a table's log and its newest state.
-Out: a checkpoint; once a day, expired commits and checkpoints deleted, and what killed writers left.
+Out: a checkpoint. Once a day, expired commits and checkpoints are deleted, and what killed writers
+     left.
 """
 
 from __future__ import annotations
@@ -22,14 +24,15 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(slots=True)
 class LogUpkeep:
-    """Remembers on which day nothing more was found to be expired: a log of many commits is long to list, and logs
-    expire at midnight (log_cleanup.py).
+    """Remembers on which day nothing more had expired: a log with many commits takes long to list,
+    and logs expire at midnight (log_cleanup.py).
     """
 
     _cleaned: dict[str, int] = field(default_factory=dict)  # a table's place -> days since 1970-01-01
 
     def run(self, log: DeltaLog, state: TableState) -> Hint:
-        """Make the checkpoint of the state, then remove some old objects; the content of `_last_checkpoint`.
+        """Make the checkpoint of the state, then remove some old objects. Returns the content of
+        `_last_checkpoint`.
 
         Raises LakeUnavailable, LakeRefused, DeltaUnsupported.
         """

@@ -1,12 +1,13 @@
-"""Files that a table has no use for any more, or never had, are deleted; no commit is made.
+"""Delete files a table no longer needs, or never had. No commit is made.
 
-In:  a table's log, its folder, how long what was removed must stay.
+In:  a table's log, its folder, how long removed files must stay.
 Out: names of the deleted files.
 
-A file is kept in three cases: the newest version has it; the newest version at the start of the retention time had it;
-it is hardly older than that time. Later files of the table are young, unless a writer took its time between a file and
-its commit. No tombstones are therefore asked for, and a file stays if any version had it within that time. Where the
-log doesn't reach back so far, nothing is deleted.
+A file stays in three cases: the newest version has it; the version that was the newest when the
+retention time began has it; it is hardly older than the retention time (COMMIT_SECONDS_MAX). A file
+that came to the table later is young, unless its writer took very long from the file to its commit,
+so tombstones aren't needed, and a file stays if any version had it within the retention time. If
+the log doesn't reach back so far, nothing is deleted.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _DATA: Final = ".parquet"
 
 
 def vacuum(log: DeltaLog, folder: LogStore, *, keep_seconds: float) -> list[str]:
-    """Delete what lies in the table's own folder and isn't needed; folders in it (of partitions) aren't looked into.
+    """Delete needless files that lie directly in the table's own folder. Folders in it (of
+    partitions) aren't searched.
 
-    keep_seconds: for readers that are at work on an older version; more than the clocks of this machine and of the
-    store differ. Raises LakeUnavailable, LakeRefused.
+    keep_seconds: for readers that still use an older version; more than the difference between the
+    clocks of this machine and of the store. Raises LakeUnavailable, LakeRefused.
     """
     gone = unneeded(log, {entry.name: entry.modified_ms for entry in folder.names()}, keep_seconds=keep_seconds)
     folder.delete(gone)
@@ -37,17 +39,17 @@ def vacuum(log: DeltaLog, folder: LogStore, *, keep_seconds: float) -> list[str]
 
 
 def unneeded(log: DeltaLog, written_ms: Mapping[str, int], *, keep_seconds: float) -> list[str]:
-    """Those of a table's files that may be deleted.
+    """A table's files without a further use.
 
-    written_ms: path within the table, when it was written (Unix milliseconds), as listed before this is called.
-    keep_seconds: as above. Raises LakeUnavailable, LakeRefused.
+    written_ms: path within the table -> when it was written (Unix milliseconds), listed before this
+    call. keep_seconds: as in vacuum. Raises LakeUnavailable, LakeRefused.
     """
     before_ms = now_ms() - int(keep_seconds * 1000)
     then = newest_at(log, before_ms)
     if then is None:
         return []
     needed = {file.local_path for file in then.files}
-    del then  # one of two lists of all files is enough to hold
+    del then  # memory: two lists of all files would be too much
     needed.update(file.local_path for file in log.state().files)
     old_ms = before_ms - COMMIT_SECONDS_MAX * 1000
     old = [path for path, at_ms in written_ms.items() if path.endswith(_DATA) and at_ms < old_ms]
@@ -55,7 +57,7 @@ def unneeded(log: DeltaLog, written_ms: Mapping[str, int], *, keep_seconds: floa
 
 
 def newest_at(log: DeltaLog, at_ms: int) -> TableState | None:
-    """The newest version at a moment, or an older one; None when the log doesn't tell."""
+    """The newest version at a moment, or an older one; None if the log doesn't reach back so far."""
     later = [commit_version(entry.name) for entry in log.store.names() if entry.modified_ms > at_ms]
     young = min((version for version in later if version is not None), default=None)
     return log.state() if young is None else log.state_at(max(0, young - 1))

@@ -1,36 +1,36 @@
 """One holder of a name at a time, on any machines, without clocks that agree.
 
 In:  a store's folder for the name, and the candidate.
-Out: Lease: held until released, lost, or not renewed for its term; its epoch, larger than that of
+Out: Lease: held until released, lost, or not renewed for its term. Its epoch is larger than that of
      every holder before.
 
-The folder has entries with rising numbers; the one with the largest number counts. Each is made by
-put-if-absent as "the largest number that I saw, and one". The holder makes one every third of the
-term (same epoch). Whoever wants the lease makes one with the next epoch when the newest one says
-`released`, or when its maker certainly ended (same machine, same boot, no such process), or when it
-stayed the newest for a whole term while he watched.
+The folder has entries with rising numbers; the one with the largest number counts. Each entry is
+made by put-if-absent, under "the largest number that I saw, plus one". The holder makes one every
+third of the term, with the same epoch. A taker makes one with the next epoch in three cases: the
+newest entry says `released`; its maker has certainly ended (same machine, same boot, no such
+process); or it stayed the newest for a whole term while the taker watched.
 
-Why no two hold it (check() passes) at one moment, as long as no clock runs more than 2 % too fast
+Why no two processes hold it (check() passes) at one moment, if no clock runs more than 2 % too fast
 or too slow:
-- Each process measures terms for itself, on a clock that nobody sets and that goes on while the
-  machine sleeps. The holder counts from before it asked for its newest entry, the watcher from
-  after he saw it, and 5 % longer. The holder's term is therefore over when the watcher's is.
-- The holder's next entry and the taker's have the same number, and only one of them is made. If it
-  is the holder's, the taker watches again. If it is the taker's, the holder's term was over, and
-  its entry is refused.
+- Each process measures terms by its own clock. Nobody sets this clock, and it goes on while the
+  machine sleeps. The holder counts from before it asked for its newest entry. The watcher counts
+  from after it saw this entry, and 5 % longer, so the holder's term is over when the watcher's is.
+- The holder's next entry and the taker's entry have the same number, and only one of them is made.
+  If it is the holder's, the taker watches again. If it is the taker's, the holder's term was over,
+  and its entry is refused.
 - A late request, or a process that slept between looking and asking, may make an entry whose number
-  was used and removed long ago. A taker therefore looks again after his entry was made, and holds
-  nothing unless it is the newest; and the holder's renewal counts only when it was answered within
-  the term before: until then nobody else could make one.
-- The newest entry is never removed: a holder removes those that are some numbers below its own.
-- An answer that got lost is read back: an entry is its maker's by the id in it. Its term counts
-  from the first request.
+  was used and removed long ago, so a taker looks again after its entry was made, and holds nothing
+  unless this is the newest. And a holder's renewal counts only if the answer came within the term
+  before: until then nobody else could make an entry.
+- The newest entry is never removed: a holder removes entries some numbers below its own.
+- If an answer is lost, the entry is read back: the id in it shows its maker. Its term counts from
+  the first request.
 
 Not guaranteed: that a holder does nothing after check() passed. It may sleep between check() and
-what it does then, a request may be under way for long, a virtual machine may be frozen without its
-clock telling. A write that must not come from a former holder therefore carries the epoch, where a
-smaller one is refused (a transaction version in a Delta commit). The folder must not be emptied
-while anybody holds the lease or counts on its epochs.
+its next action, a request may take long, a virtual machine may be frozen without its clock
+noticing, so a write that must not come from a former holder carries the epoch, and is refused where
+a larger one is recorded (a transaction version in a Delta commit). The folder must not be emptied
+while somebody holds the lease or relies on its epochs.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ from tidegate.delta.stores.store import LogStore
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken
 from tidegate.limits import LEASE_KEPT_FILES, LEASE_POLL_SECONDS_MAX, LEASE_SECONDS_DEFAULT, LEASE_UNHELD_ATTEMPTS_MAX
 
-# How much longer than the term a watcher waits: two clocks may differ in speed by as much.
+# A watcher waits so many terms: the speeds of two clocks may differ by as much.
 _PATIENCE: Final = 1.05
-# Every so many renewals the older entries are removed, in one request.
+# The older entries are removed every so many renewals, in one request.
 _SWEEP_EVERY: Final = 6
 
 
@@ -70,7 +70,7 @@ def _boot_seconds() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The services of the machine that a lease needs."""
+    """The services of the machine for a lease."""
 
     clock: Callable[[], float] = _boot_seconds
     gone: Callable[[LeaseEntry], bool] = is_gone
@@ -78,23 +78,23 @@ class Surroundings:
 
 
 class Hold:
-    """The lease as its holder has it. Renewed by one thread, checked by any."""
+    """The lease as its holder has it. One thread renews it, any thread may check it."""
 
     def __init__(self, store: LogStore, entry: LeaseEntry, asked_at: float, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self.entry = entry
         self.until = asked_at + entry.term_seconds
-        self.lost = ""  # why, once it is
-        self._asked = (entry.number, asked_at)  # for which number, and when first
-        self.older: list[int] = []  # entries that may be there still
+        self.lost = ""  # why it is lost, once it is
+        self._asked = (entry.number, asked_at)  # the number that was requested last, and when first
+        self.older: list[int] = []  # entries that may still exist
 
     @property
     def renewed_at(self) -> float:
         return self.until - self.entry.term_seconds
 
     def check(self) -> None:
-        """Raises Overtaken unless nobody else can have held it up to this moment."""
+        """Raise Overtaken unless it is certain that nobody else held the lease until now."""
         if self.lost or self._clock() >= self.until:
             raise Overtaken(
                 f"the lease of {self.entry.holder} is lost: "
@@ -104,7 +104,9 @@ class Hold:
             )
 
     def renew(self) -> None:
-        """Make the next entry. Afterwards it is held for another term, or lost. Raises LakeUnavailable: ask again."""
+        """Make the next entry. Then it is held for another term, or lost. Raises LakeUnavailable:
+        try again.
+        """
         number = self.entry.number + 1
         if self._asked[0] != number:
             self._asked = (number, self._clock())
@@ -125,15 +127,17 @@ class Hold:
                 self.sweep()
 
     def release(self) -> None:
-        """Let go of it, so that the next one needn't wait. Raises LakeUnavailable: then it ends by itself."""
+        """Release it, so that the next holder needn't wait. Raises LakeUnavailable: then it ends
+        after its term.
+        """
         if self._asked[0] > self.entry.number:
-            self.renew()  # whether its last request came through isn't known
+            self.renew()  # it isn't known whether the last request succeeded
         if not self.lost and self._clock() < self.until:
             make_entry(self._store, replace(self.entry, number=self.entry.number + 1, released=True))
         self.lost = self.lost or "it was released"
 
     def sweep(self) -> None:
-        """Remove entries too old to matter; the rest stays for the next holder."""
+        """Remove entries that are too old to matter. The others stay for the next holder."""
         old = [number for number in self.older if number < self.entry.number - LEASE_KEPT_FILES]
         self.older = self.older[len(old) :]
         if old:
@@ -141,7 +145,7 @@ class Hold:
                 self._store.delete([entry_name(number) for number in old])
 
 
-# Attempts of this process whose answer got lost: their entries may be there, and nobody holds them. The next take in
+# Attempts of this process whose answers were lost: their entries may exist, and nobody holds them. The next take in
 # this process needn't watch such an entry for its term.
 _unheld: list[str] = []
 
@@ -152,7 +156,7 @@ def _note_unheld(attempt: str) -> None:
 
 
 def make_entry(store: LogStore, entry: LeaseEntry) -> bool:
-    """Whether the entry is there, and this one."""
+    """Make an entry. Returns whether it is there and is this one."""
     if store.create(entry_name(entry.number), entry.encoded()):
         return True
     stored = read_entry(store, entry.number)
@@ -160,7 +164,9 @@ def make_entry(store: LogStore, entry: LeaseEntry) -> bool:
 
 
 class Watch:
-    """A candidate for the lease, and its observations. own: attempts known to hold nothing any more."""
+    """A candidate for the lease, with its observations. own: attempts that certainly hold nothing
+    any more.
+    """
 
     def __init__(
         self, store: LogStore, holder: str, term_seconds: float, around: Surroundings, own: frozenset[str] = frozenset()
@@ -172,7 +178,7 @@ class Watch:
         self.alive = False  # whether there was a sign of a holder's life
 
     def look(self) -> Hold | None:
-        """The lease, if it is to be had by now. Raises LakeUnavailable, LakeRefused."""
+        """The lease, if it can be taken now; else None. Raises LakeUnavailable, LakeRefused."""
         newest = newest_entry(self._store)
         now = self._around.clock()  # after the entry was seen
         if newest is None or newest.released or newest.attempt in self._own or self._around.gone(newest):
@@ -185,12 +191,12 @@ class Watch:
         return None
 
     def _claim(self, before: LeaseEntry | None) -> Hold | None:
-        """Make the entry after the newest one. None when somebody was faster."""
+        """Make the entry after the newest one. None if somebody was faster."""
         number, epoch = (before.number + 1, before.epoch + 1) if before else (1, 1)
         attempt, now_ms = uuid.uuid4().hex, time.time_ns() // 1_000_000
         entry = LeaseEntry(number, epoch, attempt, self._holder, Process.this(), self._term_seconds, now_ms, now_ms)
         asked_at = self._around.clock()
-        self._own.add(attempt)  # when no answer comes it may be there, and nobody holds it
+        self._own.add(attempt)  # without an answer the entry may exist, but nobody holds it
         try:
             made = make_entry(self._store, entry)
             present = numbers(self._store) if made else []
@@ -207,7 +213,7 @@ class Watch:
 
 
 class Lease:
-    """A lease, held and renewed in the background; a context manager that releases it."""
+    """A held lease, renewed in the background. As a context manager it releases itself."""
 
     def __init__(self, store: LogStore, hold: Hold, around: Surroundings, report: Callable[[str], None]) -> None:
         self._store, self._hold, self._around, self._report = store, hold, around, report
@@ -226,11 +232,12 @@ class Lease:
         stop: threading.Event | None = None,
         report: Callable[[str], None],
     ) -> Lease:
-        """Take it, at once when it is free or its holder is known to have ended.
+        """Take it: at once if it is free, or if its holder has certainly ended.
 
-        If that isn't known the holder is watched: for its term at most, and then the lease is taken, or until it gives
-        a sign of life. For a living one it waits wait_seconds; then, or when `stop` is set, LeaseHeld names it.
-        holder: the purpose of the lease, in a person's words. Raises LakeUnavailable, LakeRefused, LeaseHeld.
+        Otherwise the holder is watched. Without a sign of life the lease is taken after its term.
+        If the holder lives, this waits wait_seconds. Then, or if `stop` is set, it raises LeaseHeld
+        with the holder's name. holder: the purpose of the lease, in a person's words. Raises
+        LakeUnavailable, LakeRefused, LeaseHeld.
         """
         around = Surroundings()
         watch = Watch(store, holder, term_seconds, around)
@@ -252,7 +259,8 @@ class Lease:
                 raise _held(store, seen)
 
     def again(self) -> Lease:
-        """A lease after this one, which was lost because the store didn't answer: at once, if nobody else took it.
+        """A new lease after this one was lost because the store didn't answer: at once, if nobody
+        else took it.
 
         It has a larger epoch. Raises as take does, without waiting for anybody.
         """
@@ -284,7 +292,9 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Let go. A store that doesn't answer is no error: whoever waits takes it after the term."""
+        """Release it. If the store doesn't answer, that is no error: a waiter takes it after the
+        term.
+        """
         if self._end():
             try:
                 self._hold.release()
@@ -298,13 +308,15 @@ class Lease:
         self.release()
 
     def _end(self) -> bool:
-        """End the thread; False while it waits for an answer of the store."""
+        """End the thread. False while it waits for an answer of the store."""
         self._stop.set()
         self._thread.join(self._hold.entry.term_seconds / 3)
         return not self._thread.is_alive()
 
     def _keep(self) -> None:
-        """The thread: renew every third of the term; after a failure again soon, as long as the term lasts."""
+        """The thread: it renews every third of the term; after a failure soon again, while the term
+        lasts.
+        """
         hold, silent = self._hold, False
         period = hold.entry.term_seconds / 3
         wait = period

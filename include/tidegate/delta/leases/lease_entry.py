@@ -1,9 +1,9 @@
-"""The content of a lease's folder: numbered entries, each with the holder at its time.
+"""The content of a lease's folder: numbered entries, each with the holder at that time.
 
 In:  a store, a process on this machine.
 Out: LeaseEntry, as JSON in `<number:020d>.json`; whether the process that made one is gone.
 
-The times of day in here are for people. Whether a lease is over is never concluded from one.
+The times of day in an entry are for people. They never decide whether a lease is over.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from tidegate.limits import LEASE_READ_ATTEMPTS_MAX
 
 
 class Process(NamedTuple):
-    """A process of some machine. start: ticks since boot. boot_id and namespaces are empty where there is no /proc.
+    """A process of some machine. start: ticks since boot. boot_id and namespaces are empty without
+    /proc.
 
-    namespaces: those in which pid and start mean something: a container's pid 7 is another process than the machine's.
+    namespaces: where pid and start are valid: pid 7 of a container is another process than pid 7 of
+    the machine.
     """
 
     host: str
@@ -37,7 +39,7 @@ class Process(NamedTuple):
 
     @classmethod
     def this(cls) -> Process:
-        """The one that asks."""
+        """The calling process."""
         boot_id = ""
         with suppress(OSError):
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -53,9 +55,11 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaseEntry:
-    """holder: its work, in a person's words. attempt: whose lease it is, also in a process that takes it twice.
+    """holder: its work, in a person's words. attempt: an id of the taking; a process that takes a
+    lease twice has two.
 
-    since_ms, written_ms: when the lease was taken and this entry made, Unix time by the holder's clock.
+    since_ms, written_ms: when the lease was taken, and when this entry was made; Unix time by the
+    holder's clock.
     """
 
     number: int
@@ -73,7 +77,7 @@ class LeaseEntry:
 
     @classmethod
     def decoded(cls, data: bytes, where: str) -> LeaseEntry:
-        """Raises LakeRefused for anything else."""
+        """Raises LakeRefused if the data is no entry."""
         try:
             values = json.loads(data)
             values = {field.name: values[field.name] for field in fields(cls)}
@@ -108,20 +112,22 @@ def newest_entry(store: LogStore) -> LeaseEntry | None:
         if not present:
             return None
         entry = read_entry(store, present[-1])
-        if entry is not None:  # else others have come since, and this one was removed
+        if entry is not None:  # else newer entries came meanwhile, and this one was removed
             return entry
     raise LakeUnavailable("entries vanish faster than they are read", where=store.where, remedy="try again")
 
 
 def read_entry(store: LogStore, number: int) -> LeaseEntry | None:
-    """One entry; None when it isn't there (any more)."""
+    """One entry; None if it doesn't exist (any more)."""
     name = entry_name(number)
     data = store.get(name)
     return None if data is None else LeaseEntry.decoded(data, f"{store.where}/{name}")
 
 
 def is_gone(entry: LeaseEntry) -> bool:
-    """Whether the process that made it has certainly ended: it ran on this machine, since its last boot."""
+    """Whether the process that made it has certainly ended. It ran on this machine, since its last
+    boot.
+    """
     if not _same_place(entry.process):
         return False
     process = _alive(entry.process.pid)
@@ -142,7 +148,7 @@ def _same_place(process: Process) -> bool:
 
 
 def _namespace(kind: str) -> str:
-    with suppress(OSError):  # none for times in older kernels
+    with suppress(OSError):  # older kernels lack the time namespace
         return str(Path(f"/proc/self/ns/{kind}").readlink())
     return ""
 
@@ -154,7 +160,9 @@ class _Stat(NamedTuple):
 
 
 def _alive(pid: int) -> _Stat | bool:
-    """The system's word on a process; False: there is none, True: there is one that may not be looked at."""
+    """The system's word on a process. False: it doesn't exist. True: it exists, but may not be
+    inspected.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -162,7 +170,7 @@ def _alive(pid: int) -> _Stat | bool:
     except OSError:
         pass  # another user's
     process = _stat(pid)
-    # One that was killed stays as a zombie until its parent asks for it; then none of its threads runs any more.
+    # A killed process stays as a zombie until its parent collects it. Then none of its threads runs any more.
     if process is not None and process.state in "ZX" and process.threads <= 1:
         return False
     return process or True

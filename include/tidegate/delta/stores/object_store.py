@@ -1,9 +1,10 @@
 """A folder of a bucket as LogStore: put-if-absent is a conditional PUT (If-None-Match: *).
 
-In:  an s3://, gs:// or abfss:// URL, storage options by the names that delta-rs takes.
-Out: ObjectStore, through obstore (the object_store crate, which delta-rs uses too).
+In:  an s3://, gs:// or abfss:// URL, storage options with delta-rs's names.
+Out: ObjectStore, through obstore (the crate object_store, which delta-rs uses too).
 
-All folders of a bucket share one client: making one costs 20 ms of CPU, and each would have connections of its own.
+All folders of a bucket share one client: making one costs 20 ms of CPU, and each would have its own
+connections.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ _KINDS: Final[dict[str, Any]] = {
     "abfss": AzureStore,
     "abfs": AzureStore,
 }
-# Options of the HTTP client: delta-rs takes them among the store's own, also with the store's prefix.
+# Options of the HTTP client. delta-rs takes them among the store's own options, also with the store's prefix.
 _CLIENT_OPTIONS: Final = {
     *("allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "read_timeout", "user_agent"),
     *("default_content_type", "http1_only", "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout"),
     *("http2_keep_alive_while_idle", "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses"),
     *("proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate"),
 }
-# Azure lists from the beginning, and its client leaves out what isn't wanted.
+# Azure lists from the beginning, and its client leaves out the names before the wanted one.
 _LIST_FROM_A_NAME: Final = ("s3://", "s3a://", "gs://")
 _PREFIX: Final = re.compile(r"^(?:aws|azure|google)_")
-_QUERY: Final = re.compile(r"\?\S+")  # of an address in an error's text: Azure's signatures stand there
+_QUERY: Final = re.compile(r"\?\S+")  # the query of an address in an error's text: Azure's signature is in it
 _MADE: Final = "made"
 _NO_CONDITIONS: Final = re.compile(r"NotImplemented|not (?:yet )?implemented|501 Not Implemented")
 _NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
@@ -60,7 +61,7 @@ _AZURE_KEYS: Final = "azure_storage_account_name and azure_storage_account_key"
 
 
 class ObjectStore:
-    """One folder. For any number of threads."""
+    """One folder. Thread-safe."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self.where = url.rstrip("/")
@@ -94,8 +95,8 @@ class ObjectStore:
                 with self._asked(_MADE, name, expected=False):
                     self._client.put(self._path + checked(name), data, mode="create", use_multipart=False)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-                # S3's 409 (another PUT or a DELETE of the name was under way) comes as "already exists" as well, and
-                # then there may be nothing. Azure's answer to a name that is taken is a failed precondition.
+                # S3's 409 (another PUT or a DELETE of the name is under way) also comes as "already exists", and then
+                # there may be nothing. Azure answers with a failed precondition if the name is taken.
                 if self.stat(name) is not None:
                     return False
                 time.sleep(STORE_AGAIN_SECONDS * 2**attempt)
@@ -114,8 +115,8 @@ class ObjectStore:
             if len(start) < 2:
                 listed = list(self._client.list_with_delimiter(self._path or None)["objects"])
             else:
-                # A store lists what comes after a name: asked for with the last character off, so that start is in it.
-                # There is no such list of one folder alone; folders in it are left out here.
+                # A store lists the names after a given one: without its last character, `start` itself is included.
+                # It can't list one folder alone, so names in subfolders are left out here.
                 pages = self._client.list(self._path or None, offset=self._path + start[:-1], chunk_size=1000)
                 listed = [meta for page in pages for meta in page]
         entries = (self._entry(meta) for meta in listed)
@@ -135,7 +136,7 @@ class ObjectStore:
             return
         paths = [self._path + checked(name) for name in names]
         with suppress(FileNotFoundError), self._asked("removed", names[0]):
-            self._client.delete(paths if len(paths) > 1 else paths[0])  # S3's request for many is a larger one
+            self._client.delete(paths if len(paths) > 1 else paths[0])  # S3's request for many is larger than one
 
     def _entry(self, meta: Any) -> Entry:
         modified_ms = int(meta["last_modified"].timestamp() * 1000)
@@ -143,7 +144,9 @@ class ObjectStore:
 
     @contextmanager
     def _asked(self, done: str, name: str, *, expected: bool = True) -> Iterator[None]:
-        """Errors of the store as ours. expected: an object that isn't found passes as FileNotFoundError."""
+        """Turns the store's errors into ours. expected: an object that isn't found raises
+        FileNotFoundError.
+        """
         try:
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
@@ -185,8 +188,8 @@ class ObjectStore:
 def bucket(root: str, options: Mapping[str, str], retry_seconds: float | None = None) -> Any:
     """A client of a bucket, one per process and options. Raises LakeRefused.
 
-    retry_seconds: how long it tries a request again; None for STORE_RETRY_SECONDS_MAX. The client's own bound is three
-    minutes: whoever holds a lease must hear earlier that it can't be renewed.
+    retry_seconds: how long it repeats a request; None for STORE_RETRY_SECONDS_MAX. The client's own
+    bound is three minutes, but the holder of a lease must learn earlier that it can't be renewed.
     """
     seconds = STORE_RETRY_SECONDS_MAX if retry_seconds is None else retry_seconds
     return _client(root, tuple(sorted(options.items())), seconds, os.getpid())
@@ -194,7 +197,7 @@ def bucket(root: str, options: Mapping[str, str], retry_seconds: float | None = 
 
 @functools.lru_cache(maxsize=16)
 def _client(root: str, options: tuple[tuple[str, str], ...], retry_seconds: float, process: int) -> Any:
-    """A client of a bucket, for this process alone: a fork has none of its threads. Raises LakeRefused."""
+    """A client of a bucket, for this process only: a fork lacks its threads. Raises LakeRefused."""
     del process
     kind = _KINDS.get(urlsplit(root).scheme)
     if kind is None:
@@ -204,9 +207,9 @@ def _client(root: str, options: tuple[tuple[str, str], ...], retry_seconds: floa
         try:
             kind("b", config={name: value})
         except exceptions.UnknownConfigurationKeyError:
-            return False  # of delta-rs alone: locks, its own retries, its runtime
+            return False  # an option only of delta-rs: locks, its own retries, its runtime
         except exceptions.BaseError:
-            return True  # what is wrong with it is said when all of them stand together
+            return True  # a wrong option is reported when all of them are used together
         return True
 
     lowered = {name.lower(): value for name, value in options}
@@ -228,6 +231,6 @@ def _client(root: str, options: tuple[tuple[str, str], ...], retry_seconds: floa
 
 
 def _line(error: Exception) -> str:
-    """The store's message, in one line and without an address's signature."""
+    """The store's message, in one line, and without the signature in an address."""
     text = str(error).strip().splitlines() or [type(error).__name__]
     return _QUERY.sub("", text[0])

@@ -1,10 +1,12 @@
-"""One flat folder of small objects, on a disk or in an object store, in which a name is made at most once.
+"""One flat folder of small objects, on a disk or in an object store. A name in it is made at most
+once.
 
-In:  a folder or URL, and storage options by the names that delta-rs takes.
-Out: LogStore: put-if-absent that is durable when it returns, replace, get, stat, names, delete.
+In:  a folder or URL, and storage options with delta-rs's names.
+Out: LogStore: a durable put-if-absent, replace, get, stat, names, delete.
 
-On a disk, put-if-absent is a hard link from a finished file to the name: nobody sees half an object, and link(2) fails
-where the name is taken, over NFS too. In an object store (object_store.py) it is a conditional PUT.
+On a disk, put-if-absent is a hard link from a finished file to the name. Nobody sees half an
+object, and link(2) fails if the name is taken, also over NFS. In an object store (object_store.py)
+it is a conditional PUT.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 
-# What a name is written to before it is made: .<name>.<process>.<number>.<random>.tmp
+# The file in which a name's data is written before the link: .<name>.<process>.<number>.<random>.tmp
 _TEMPORARY: Final = re.compile(r"\..+\.\d+\.\d+\.[0-9a-f]{8}\.tmp")
 REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
-# Of a store that can't make an object on condition that it isn't there.
+# For a store that can't make an object on condition that it doesn't exist.
 CONDITIONS_REMEDY: Final = (
     "put the lake in a store with conditional writes (If-None-Match: *), which AWS S3, Azure and GCS have, MinIO and"
     " Ceph in newer releases, and which aws_conditional_put doesn't switch off; or on a disk"
@@ -57,33 +59,37 @@ class LogStore(Protocol):
         """Its size and age; None when there is none."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put-if-absent, durable when it returns.
+        """Put-if-absent; durable when it returns.
 
-        True: this call made the object. False: the name is taken, perhaps by this very call, when the store's client
-        asked again after a lost answer: the caller reads it back and looks for its own mark. LakeUnavailable: unknown.
+        True: this call made the object. False: the name is taken, perhaps by this very call: the
+        store's client may have repeated the request after a lost answer, so the caller reads it
+        back, and looks for its own mark. LakeUnavailable: unknown.
         """
 
     def replace(self, name: str, data: bytes) -> None:
-        """Whatever the name had, it has this now: the last writer wins, and no reader sees a part."""
+        """Write an object over any present one: the last writer wins, and no reader sees a part."""
 
     def names(self, start: str = "") -> list[Entry]:
         """Objects of this folder (not of folders in it) with name >= start, in the order of their names."""
 
     def below(self, behind: str) -> list[Entry] | None:
-        """Objects of this folder and of folders in it, their paths > behind, in that order: one page, by one request.
+        """Objects of this folder and of folders in it with paths > behind, in order of paths: one
+        page, by one request.
 
-        Fewer than STORE_PAGE_FILES: there are no more. None where the store can't begin a listing at a name.
+        Fewer than STORE_PAGE_FILES: there are no more. None if the store can't begin a listing at a
+        name.
         """
 
     def delete(self, names: Sequence[str]) -> None:
-        """Remove objects; one that is missing is no error."""
+        """Remove objects. A missing one is no error."""
 
 
 def log_store(place: str, options: Mapping[str, str]) -> LogStore:
-    """The store of a folder: an absolute local one (file:// too), or an s3://, gs:// or abfss:// URL.
+    """The store of a folder: an absolute local path (also file://), or an s3://, gs:// or abfss://
+    URL.
 
-    options: as delta-rs takes them (tidegate/lake/storage/storage_options.py); the environment fills in what isn't
-    given.
+    options: with delta-rs's names (tidegate/lake/storage/storage_options.py). The environment adds
+    what they don't have.
     """
     if "://" not in place or place.startswith("file://"):
         return LocalStore(place.removeprefix("file://"))
@@ -122,9 +128,10 @@ class LocalStore:
         return Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def changed_ms(self, name: str) -> int:
-        """When an object came to its name, was written, or got another owner or mode; 0 when there is none.
+        """When an object was last written, linked, or got another owner or mode; 0 if it doesn't
+        exist.
 
-        No copy brings the time along (cp -a, rsync), as it does an Entry's.
+        No copy takes this time along (cp -a, rsync), as it does with an Entry's.
         """
         try:
             status = os.stat(self._path(name))  # noqa: PTH116
@@ -140,7 +147,7 @@ class LocalStore:
                 failpoint("store_before_link")
                 made = self._link(temporary, name)
                 failpoint("store_after_link")
-            # Also for a name that is taken: what the caller reads there now must still be there after a power cut.
+            # Also if the name is taken: what the caller reads there now must survive a power cut.
             sync(self.where)
         except OSError as error:
             self._raise("made", name, error)
@@ -186,13 +193,13 @@ class LocalStore:
                 self._raise("removed", name, error)
 
     def remove_unfinished(self, before_ms: int) -> int:
-        """As the function of this name."""
+        """See the function remove_unfinished."""
         removed = 0
         try:
             with os.scandir(self.where) as entries:
                 for entry in entries:
                     if _TEMPORARY.fullmatch(entry.name):
-                        with suppress(FileNotFoundError):  # its writer lives, and is done
+                        with suppress(FileNotFoundError):  # its writer lives, and has finished
                             if entry.stat().st_mtime_ns < before_ms * 1_000_000:
                                 os.unlink(entry.path)  # noqa: PTH108
                                 removed += 1
@@ -203,7 +210,9 @@ class LocalStore:
         return removed
 
     def _drop_checksum(self, name: str) -> None:
-        """Spark's own, of what this name had when Spark wrote it: Hadoop believes it rather than the file."""
+        """Remove the checksum file that Spark wrote for the old content: Hadoop trusts it more than
+        the file.
+        """
         with suppress(FileNotFoundError):
             os.unlink(f"{self.where}/.{checked(name)}.crc")  # noqa: PTH108
 
@@ -212,7 +221,9 @@ class LocalStore:
 
     @contextmanager
     def _written(self, name: str, data: bytes) -> Iterator[str]:
-        """A temporary file with the data, on disk, gone afterwards. After a kill its dot hides it from names()."""
+        """A temporary file with the data, on disk; removed afterwards. After a kill, its dot hides
+        it from names().
+        """
         temporary = f"{self.where}/.{checked(name)}.{os.getpid()}.{next(self._attempt)}.{uuid.uuid4().hex[:8]}.tmp"
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -258,28 +269,29 @@ class LocalStore:
 
 
 def disk_remedy(error: OSError) -> str:
-    """The way out of a disk's error."""
+    """The remedy for a disk's error."""
     rights = "check its owner and rights" if error.errno in REFUSED else ""
     return room_remedy(error) or rights or "check the disk"
 
 
 def room_remedy(error: BaseException) -> str:
-    """The way out of a full disk; "" of any other error."""
+    """The remedy for a full disk; "" for any other error."""
     is_full = isinstance(error, OSError) and error.errno in _FULL
     return "make room on its disk: docs/runbooks/disk-full.md" if is_full else ""
 
 
 def remove_unfinished(store: LogStore, before_ms: int) -> int:
-    """Remove the remains of writers killed before a certain time from a folder on a disk; how many files.
+    """Remove files of writers that were killed before a certain time, from a folder on a disk.
+    Returns how many.
 
-    before_ms: Unix time, longer ago than any call takes. In an object store there is nothing half made. Raises
-    LakeUnavailable, LakeRefused.
+    before_ms: Unix time, longer ago than any call takes. An object store has nothing unfinished.
+    Raises LakeUnavailable, LakeRefused.
     """
     return store.remove_unfinished(before_ms) if isinstance(store, LocalStore) else 0
 
 
 def sync(path: str) -> None:
-    """A file's bytes, or the names that were made in a folder, are on disk when this returns."""
+    """Sync a file's bytes, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -288,7 +300,7 @@ def sync(path: str) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """With its parents; each is on disk in the one above it when this returns."""
+    """Make a folder with its parents; each is synced in the one above it when this returns."""
     parent = os.path.dirname(folder)  # noqa: PTH120
     if not os.path.isdir(parent):  # noqa: PTH112
         make_folder(parent)

@@ -1,11 +1,11 @@
-"""Whether a store makes a name at most once: on any other, nothing that tidegate does is right.
+"""Whether a store makes a name at most once. On any other store, nothing tidegate does is right.
 
 In:  a folder of the store.
-Out: nothing, or LakeRefused. One object stays in the folder, the same for all who ask.
+Out: nothing, or LakeRefused. One object stays in the folder, the same for all callers.
 
-Some stores take a conditional PUT for a plain one and say that all went well. The same name is therefore made twice;
-if both succeed, the second wrote over the first. A name taken at the first try has shown it already, so later starts
-of a lake cost one failing conditional PUT and a look.
+Some stores treat a conditional PUT as a plain one, and report success, so the same name is made
+twice: if both succeed, the second one has overwritten the first. If the name is taken at the first
+try, this has shown it already: later starts of a lake cost one failing conditional PUT and a look.
 """
 
 from __future__ import annotations

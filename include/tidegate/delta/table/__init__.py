@@ -1,5 +1,5 @@
-"""A Delta table at one version, as its log's actions say it.
+"""A Delta table at one version, from its log's actions.
 
 In:  actions of commits and checkpoints.
-Out: TableState, its live files, types and demands; actions for a next commit.
+Out: TableState, its live files, types and demands; actions for the next commit.
 """

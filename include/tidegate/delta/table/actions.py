@@ -1,7 +1,7 @@
-"""Actions of a Delta log as dicts, one for each line of a commit.
+"""Actions of a Delta log as dicts, one per line of a commit.
 
-In:  the parts of a commit: files that go and come, a new schema, a transaction version.
-Out: {kind: body} as PROTOCOL.md, "Actions", has them.
+In:  the parts of a commit: removed and added files, a new schema, a transaction version.
+Out: {kind: body}, as in PROTOCOL.md, "Actions".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEPT_IN_REMOVE: Final = (
 # With table features (PROTOCOL.md, "Protocol Evolution").
 _READER_VERSION: Final = 3
 _WRITER_VERSION: Final = 7
-# Of these a reader must know, too.
+# Features that a reader must know, too.
 _READER_FEATURES: Final = frozenset(
     {
         *("deletionVectors", "timestampNtz", "columnMapping", "v2Checkpoint", "vacuumProtocolCheck"),
@@ -44,7 +44,7 @@ def now_ms() -> int:
 
 
 def commit_info(operation: str, attempt: str, *, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The commit's provenance. attempt: an id by which whoever tried finds out whether this commit is his."""
+    """The commit's commitInfo. attempt: an id by which a writer recognises its own commit."""
     return {
         "commitInfo": {
             "timestamp": now_ms(),
@@ -59,7 +59,7 @@ def commit_info(operation: str, attempt: str, *, parameters: Mapping[str, Any] |
 
 
 def info_of(actions: Iterable[Action]) -> Mapping[str, Any]:
-    """A commit's provenance; {} where it has none, or something of another form in its place."""
+    """A commit's commitInfo; {} if it has none, or one of another form."""
     for action in actions:
         info = action.get("commitInfo")
         if isinstance(info, Mapping):
@@ -68,7 +68,7 @@ def info_of(actions: Iterable[Action]) -> Mapping[str, Any]:
 
 
 def made_by_us(actions: Iterable[Action]) -> bool:
-    """Whether a commit is of this module's commit_info."""
+    """Whether a commit has this module's commit_info."""
     return info_of(actions).get("engineInfo") == _ENGINE
 
 
@@ -93,7 +93,7 @@ def metadata(
 
 
 def protocol(features: Iterable[str]) -> dict[str, Any]:
-    """The `protocol` action of a table with exactly these features; (1, 2) when there are none."""
+    """The `protocol` action of a table with exactly these features; (1, 2) for none."""
     named = set(features)
     if not named:
         return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
@@ -123,7 +123,7 @@ def transaction(app_id: str, version: int) -> dict[str, Any]:
 
 
 def add(body: Mapping[str, Any], *, data_change: bool) -> dict[str, Any]:
-    """An `add` action of a body as the log has it."""
+    """An `add` action with this body."""
     return {"add": {**body, "dataChange": data_change}}
 
 
@@ -152,6 +152,6 @@ def parsed(data: bytes) -> list[dict[str, Any]]:
 
 
 def moved(removes: Iterable[LiveFile], adds: Iterable[Mapping[str, Any]], *, data_change: bool) -> list[Action]:
-    """Actions that put files (`add` bodies) in the place of live ones."""
+    """Actions that replace live files by new ones (`add` bodies)."""
     gone: list[Action] = [remove(file, data_change=data_change) for file in removes]
     return gone + [add(body, data_change=data_change) for body in adds]

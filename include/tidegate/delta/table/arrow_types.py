@@ -1,8 +1,9 @@
-"""Types of a Delta schema's JSON (PROTOCOL.md, "Schema Serialization Format") as Arrow types, and the other way.
+"""Types of a Delta schema's JSON (PROTOCOL.md, "Schema Serialization Format") as Arrow types, and
+back.
 
-In:  the `schemaString` of a table's metadata, parsed; or an Arrow schema.
-Out: (name, Arrow type) per column, in table order: what its Parquet files hold, partition columns included; or the
-     schema's JSON.
+In:  the parsed `schemaString` of a table's metadata; or an Arrow schema.
+Out: (name, Arrow type) per column in table order, partition columns included, as its Parquet files
+     have them; or the schema's JSON.
 """
 
 from __future__ import annotations
@@ -34,16 +35,18 @@ _PLAIN: Final = {
 _LARGE: Final = {pa.large_binary(): pa.binary(), pa.large_string(): pa.string()}  # only Arrow tells these apart
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
-TYPE_CHANGES: Final = "delta.typeChanges"  # of a column's metadata, once it was widened
+TYPE_CHANGES: Final = "delta.typeChanges"  # in a column's metadata, after it was widened
 
-# Spark SQL's names of types, where the schema's JSON has others.
+# Types whose name in the schema's JSON differs from Spark SQL's.
 _JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 _SQL_NAMES: Final = {name: sql for sql, name in _JSON_NAMES.items()}
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
 
 def delta_json(sql: str) -> str | dict[str, Any]:
-    """A type's form in the schema's JSON. sql: as Spark SQL writes it. Raises UnsupportedValue as arrow_type does."""
+    """A type's form in the schema's JSON. sql: Spark SQL's form. Raises UnsupportedValue as
+    arrow_type does.
+    """
     array = _ARRAY.fullmatch(sql)
     if array is not None:
         return {"type": "array", "elementType": delta_json(array[1]), "containsNull": True}
@@ -53,7 +56,9 @@ def delta_json(sql: str) -> str | dict[str, Any]:
 
 
 def sql_type(delta: str | Mapping[str, Any]) -> str:
-    """A type as Spark SQL writes it (DataType.simpleString). Raises UnsupportedValue as arrow_type does."""
+    """A type in Spark SQL's form (DataType.simpleString). Raises UnsupportedValue as arrow_type
+    does.
+    """
     arrow_type(delta)
     if isinstance(delta, str):
         return _SQL_NAMES.get(delta, delta)
@@ -98,14 +103,16 @@ def arrow_schema(schema: Mapping[str, Any]) -> pa.Schema:
 
 @lru_cache(maxsize=1024)
 def logged_schema(text: str) -> pa.Schema:
-    """arrow_schema of a metadata's schemaString: every window asks, and the text hardly ever changes."""
+    """arrow_schema of a metadata's schemaString. It is cached: every window asks, and the text
+    hardly ever changes.
+    """
     return arrow_schema(json.loads(text))
 
 
 def delta_schema(schema: pa.Schema) -> dict[str, Any]:
-    """The schema's JSON of an Arrow schema; what a field's metadata has under `comment` goes along.
+    """The schema's JSON of an Arrow schema. A field's metadata `comment` is kept.
 
-    Raises UnsupportedValue for a type that Delta has no name for.
+    Raises UnsupportedValue for a type without a name in Delta.
     """
     return {"type": "struct", "fields": [_delta_field(field) for field in schema]}
 

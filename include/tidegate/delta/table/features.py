@@ -1,7 +1,9 @@
-"""The demands of a table on its readers and on its writers: a feature that we don't implement exactly is refused.
+"""The demands of a table on its readers and writers: a feature we don't implement exactly is
+refused.
 
 In:  a state and, for a commit, its actions.
-Out: nothing, or DeltaUnsupported. PROTOCOL.md: "Table Features", "Requirements for Writers", "Append-only Tables".
+Out: nothing, or DeltaUnsupported. PROTOCOL.md: "Table Features", "Requirements for Writers",
+     "Append-only Tables".
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, Final
 from tidegate.delta.table.state import Action, TableState, features
 from tidegate.errors import DeltaUnsupported
 
-# Those that change nothing in how a log is reconciled, or that are reconciled here.
+# Features that change nothing in how a log is reconciled, or that are reconciled here.
 KNOWN: Final = frozenset(
     {
         "appendOnly",
@@ -25,7 +27,7 @@ KNOWN: Final = frozenset(
         "deletionVectors",
         "timestampNtz",
         "v2Checkpoint",
-        "checkpointProtection",  # it is about checkpoints and what is cleaned up: checkpoints/write.py, log_cleanup.py
+        "checkpointProtection",  # about checkpoints and log cleanup: checkpoints/write.py, cleaning/log_cleanup.py
         "vacuumProtocolCheck",
         "typeWidening",
         "typeWidening-preview",
@@ -40,33 +42,33 @@ KNOWN: Final = frozenset(
         "icebergCompatV2",
     }
 )
-# Whose supported table asks something of each commit that ours don't give: row ids, Iceberg's rules.
+# Features that demand something of each commit, and ours don't have it: row ids, Iceberg's rules.
 _NOT_WRITTEN: Final = frozenset({"rowTracking", "icebergCompatV1", "icebergCompatV2"})
-_ASKED_OF_FILES: Final = frozenset({"rowTracking"})  # of each `add`, and of nothing else
-_READER_VERSION, _WRITER_VERSION = 3, 7  # the highest that say what they ask for (PROTOCOL.md, "Protocol Evolution")
+_ASKED_OF_FILES: Final = frozenset({"rowTracking"})  # it demands something of each `add`, and of nothing else
+_READER_VERSION, _WRITER_VERSION = 3, 7  # the highest versions that list features (PROTOCOL.md, "Protocol Evolution")
 _ON: Final = "true"
 _MAPPED: Final = ("delta.columnMapping.id", "delta.columnMapping.physicalName")  # of each column of a mapped table
-# Keys in a column's metadata that ask a writer to check or to make values.
+# Keys in a column's metadata by which a writer must check values, or make them.
 _CHECKED_COLUMN: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 
 
 def check_readable(state: TableState) -> None:
-    """Raise DeltaUnsupported when the log may hold what we would pass over."""
+    """Raise DeltaUnsupported if the log may hold something we would overlook."""
     _refuse(state, unknown(state.protocol), "can't be read")
 
 
 def unknown(protocol: Mapping[str, Any]) -> list[str]:
-    """The unknown features that a protocol asks for, in words; [] when there are none."""
+    """The unknown features a protocol demands, in words; [] if there are none."""
     least = int(protocol.get("minReaderVersion", 0)), int(protocol.get("minWriterVersion", 0))
     versions = [f"protocol {least[0]}, {least[1]}"] if least[0] > _READER_VERSION or least[1] > _WRITER_VERSION else []
     return versions + sorted(features(protocol) - KNOWN)
 
 
 def check_writable(state: TableState, actions: Sequence[Action], *, checked: bool = False) -> None:
-    """Raise DeltaUnsupported when the protocol asks more of this commit than we do.
+    """Raise DeltaUnsupported if the protocol demands more of this commit than we do.
 
-    state: what the table is after the commit. Whoever takes rows out of files or adds files with rows has checked by
-    himself that the values fit the columns. checked: as Change has it.
+    state: the table after the commit. A caller that takes rows out of files, or adds files with
+    rows, has itself checked that the values fit the columns. checked: as in Change.
     """
     check_readable(state)
     if checked:
@@ -82,8 +84,8 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
     if not changes:
         return
     on = {name for name, value in state.configuration.items() if value.strip().lower() == _ON}
-    # Of a version without files of the feed its readers take the removed files' rows for deleted, and those of added
-    # files for inserted: right where rows only go.
+    # For a version without files of the feed, its readers take removed files' rows as deleted, and added files' rows as
+    # inserted. That is right only if rows are removed and none are added.
     if "delta.enableChangeDataFeed" in on and any("remove" in change for change in changes) and adds:
         _refuse(state, ["change data feed"], "can't be written")
     if "delta.appendOnly" in on and any("remove" in change for change in changes):

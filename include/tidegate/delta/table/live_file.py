@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from tidegate.errors import LakeRefused
 
-# As most writers begin a file's statistics. Parsing the rest of 20,000 files for it takes a second.
+# How most writers begin a file's statistics. Parsing all of it for 20,000 files takes a second.
 _ROWS_FIRST: Final = re.compile(r'\{"numRecords":(\d+)[,}]')
 
 Bounds = tuple[Any, Any]
@@ -60,7 +60,7 @@ class VectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """Together with a path what names a logical file in the log."""
+        """With a path, this identifies a logical file in the log."""
         tail = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline}{tail}"
 
@@ -69,7 +69,7 @@ class VectorDescriptor:
 class LiveFile:
     """One live file. action: its `add` action as in the Delta log's JSON.
 
-    Answers from the statistics are kept, the parsed text isn't: a lake has many files.
+    Answers from the statistics are kept, but not the parsed text: a lake has many files.
     """
 
     action: Mapping[str, Any]
@@ -84,12 +84,14 @@ class LiveFile:
 
     @property
     def path(self) -> str:
-        """As in the log: URL-encoded, relative to the table, or an absolute URL (of a shallow clone)."""
+        """As in the log: URL-encoded and relative to the table, or an absolute URL (in a shallow
+        clone).
+        """
         return str(self.action["path"])
 
     @property
     def local_path(self) -> str:
-        """Decoded, relative to the table. Raises LakeRefused for a file outside of the table's folder."""
+        """Decoded, relative to the table. Raises LakeRefused for a file outside the table's folder."""
         path = self.path
         if "://" in path or path.startswith(("/", "file:")):
             raise LakeRefused(
@@ -106,7 +108,8 @@ class LiveFile:
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """(path, bytes, when it was written). Other rows have another one, even if a writer uses a name again.
+        """(path, bytes, when it was written). A file with other rows has another one, even under a
+        reused name.
 
         Deletion vectors don't change it.
         """
@@ -114,7 +117,7 @@ class LiveFile:
 
     @property
     def written_ms(self) -> int:
-        """When its Parquet file was written, Unix milliseconds; 0 when its writer didn't say."""
+        """When its Parquet file was written, Unix milliseconds; 0 if its writer didn't say."""
         return int(self.action.get("modificationTime") or 0)
 
     @property
@@ -123,7 +126,7 @@ class LiveFile:
 
     @property
     def rows(self) -> int | None:
-        """Rows in the Parquet file, dead ones included; None when the statistics don't say."""
+        """Rows in the Parquet file, deleted ones included; None if the statistics don't say."""
         if "rows" not in self._known:
             first = _ROWS_FIRST.match(self.action.get("stats") or "")
             count = first[1] if first else self._statistics().get("numRecords")
@@ -133,7 +136,7 @@ class LiveFile:
 
     @property
     def live_rows(self) -> int | None:
-        """Rows less those in the deletion vector; None as above."""
+        """Rows without those in the deletion vector; None if the statistics don't say."""
         vector = self.deletion_vector
         dead = vector.cardinality if vector else 0
         return None if self.rows is None else self.rows - dead
@@ -158,14 +161,16 @@ class LiveFile:
         return known
 
     def kept(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
-        """A caller's answer from the action alone: worked out once, and small."""
+        """A caller's small answer that depends on the action alone: computed once."""
         if question not in self._known:
             self._known[question] = answer()
         known: Answer = self._known[question]
         return known
 
     def nulls(self, column: str) -> int | None:
-        """How many rows, dead ones perhaps included, are NULL in a top-level column; None when that isn't known."""
+        """How many rows, perhaps with deleted ones, are NULL in a top-level column; None if it
+        isn't known.
+        """
         name = f"nulls {column}"
         if name not in self._known:
             count = (self._statistics().get("nullCount") or {}).get(column)

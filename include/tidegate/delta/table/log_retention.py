@@ -1,10 +1,10 @@
-"""How long a Delta table's log keeps what is gone, by the table's properties.
+"""How long a Delta table's log keeps removed things, by the table's properties.
 
-In:  a table's configuration, as its metadata has it.
+In:  a table's configuration, from its metadata.
 Out: durations in milliseconds.
 
-Names and defaults are those of Delta's own DeltaConfigs; the protocol leaves them to writers ("Metadata Cleanup",
-"Add File and Remove File").
+Names and defaults are those of Delta's own DeltaConfigs. The protocol leaves them to writers
+("Metadata Cleanup", "Add File and Remove File").
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def transactions_ms(configuration: Mapping[str, str]) -> int | None:
 
 
 def log_ms(configuration: Mapping[str, str]) -> int | None:
-    """How far back the log reaches: 30 days by default; None when nothing may be removed from it."""
+    """How far back the log reaches: 30 days by default; None if nothing may be removed from it."""
     if configuration.get(_CLEANED, "true").strip().lower() != "true":
         return None
     return _duration_ms(_LOG, configuration.get(_LOG, "interval 30 days"))
@@ -61,9 +61,9 @@ def _duration_ms(name: str, text: str) -> int:
 
 
 def interval_us(text: str) -> int:
-    """Microseconds of an interval as Delta takes it: `interval 1 week`, `30 days`, `1 day 12 hours`.
+    """Microseconds of an interval in Delta's form: `interval 1 week`, `30 days`, `1 day 12 hours`.
 
-    Months and years aren't durations; a negative sum isn't one either. Raises ValueError.
+    Months and years aren't durations, nor is a negative sum. Raises ValueError.
     """
     rest = re.sub(r"^interval(?=\s|$)", "", text.strip().lower()).strip()
     total, at = 0, 0

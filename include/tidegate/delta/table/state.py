@@ -1,10 +1,11 @@
-"""The state of a Delta table at one version, carried forward by its log's own actions.
+"""The state of a Delta table at one version, updated by its log's own actions.
 
 In:  the actions of a checkpoint, then those of each commit after it, in order.
 Out: TableState: live files, transaction versions, domain metadata, metadata, protocol.
 
-Reconciled by PROTOCOL.md, "Action Reconciliation". Tombstones aren't kept here: only checkpoints need them, and they
-are made from the checkpoint before and the commits since (checkpoint.py).
+Reconciled by PROTOCOL.md, "Action Reconciliation". Tombstones aren't kept here. Only checkpoints
+need them, and they are made from the checkpoint before and the commits since
+(checkpoints/write.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Action = Mapping[str, Any]  # one line of the log: {kind: body}
 Keep = Callable[[Mapping[str, Any]], bool]  # of an `add` action's body: whether the file is wanted
 
 NO_TABLE = -1
-# What older protocols demand without naming it (PROTOCOL.md, "Writer Version Requirements" and readers').
+# What older protocol versions demand without naming it (PROTOCOL.md, "Writer Version Requirements", and readers').
 _BY_WRITER_VERSION = (
     (2, ("appendOnly", "invariants")),
     (3, ("checkConstraints",)),
@@ -34,13 +35,15 @@ _OBJECT_FACTOR = 3
 
 
 def no_files(_: Mapping[str, Any]) -> bool:
-    """A Keep for who needs none: a checkpoint's files aren't even looked at."""
+    """A Keep for callers that need no files: a checkpoint's files aren't even read."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class FileTotals:
-    """Sums over live files. rows: of those whose statistics say it, dead ones not counted. unsaid: files without."""
+    """Sums over live files. rows: without deleted ones, of files with statistics. unsaid: files
+    without.
+    """
 
     files: int = 0
     bytes: int = 0
@@ -48,7 +51,7 @@ class FileTotals:
     unsaid: int = 0
 
     def with_file(self, file: LiveFile, sign: int) -> FileTotals:
-        """sign: 1 for a file that comes, -1 for one that goes."""
+        """sign: 1 for an added file, -1 for a removed one."""
         rows = file.live_rows
         unsaid = self.unsaid + sign * (rows is None)
         return FileTotals(self.files + sign, self.bytes + sign * file.size, self.rows + sign * (rows or 0), unsaid)
@@ -56,12 +59,13 @@ class FileTotals:
 
 @dataclass(frozen=True)
 class TableState:
-    """A table at one version; never changed once it is made, so any thread may hold it.
+    """A table at one version. It never changes, so any thread may hold it.
 
-    place: of the table, for messages. version: NO_TABLE before it exists. live: (path, id of its deletion vector) ->
-    file, as the protocol keys them. transactions: application id -> version. domains: name -> configuration. bytes: a
-    rough measure of its memory. keep: the live files to hold; None: all. A caller that needs only transactions, or the
-    newest files, of a table of 100,000 files saves 250 MB by it.
+    place: of the table, for messages. version: NO_TABLE before it exists. live: (path, id of its
+    deletion vector) -> file, the protocol's key. transactions: application id -> version. domains:
+    name -> configuration. bytes: about how much memory it takes. keep: which live files to hold;
+    None: all. For a table of 100,000 files, a caller that needs only transactions, or the newest
+    files, saves 250 MB.
     """
 
     place: str
@@ -81,7 +85,7 @@ class TableState:
 
     @property
     def table_id(self) -> str:
-        """Changes when a table is dropped and made again at the same place."""
+        """An id that changes if a table is dropped and made again at the same place."""
         return str(self.metadata.get("id", ""))
 
     @property
@@ -96,7 +100,7 @@ class TableState:
 
     @cached_property
     def totals(self) -> FileTotals:
-        """Counted once, then carried from commit to commit: its cost follows what changed."""
+        """Counted once, then updated by each commit: its cost follows what changed."""
         made = FileTotals()
         for file in self.files:
             made = made.with_file(file, 1)
@@ -116,7 +120,9 @@ class TableState:
 
     @property
     def clustering_columns(self) -> tuple[str, ...]:
-        """The columns that the table is clustered by (PROTOCOL.md, "Clustered Table"), nested ones with dots."""
+        """The columns the table is clustered by (PROTOCOL.md, "Clustered Table"), nested ones with
+        dots.
+        """
         text = self.domains.get("delta.clustering")
         return tuple(".".join(path) for path in json.loads(text)["clusteringColumns"]) if text else ()
 
@@ -127,7 +133,7 @@ class TableState:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """Names of the table features in force, those of old protocol versions included."""
+        """Names of the table features in force, also those that old protocol versions imply."""
         return features(self.protocol)
 
     def transaction(self, app_id: str) -> int:
@@ -144,7 +150,7 @@ class TableState:
 
 
 class _Making:
-    """A state on its way to the next."""
+    """A state while actions change it."""
 
     def __init__(self, before: TableState) -> None:
         self._place, self._keep = before.place, before.keep
@@ -155,7 +161,9 @@ class _Making:
         self._totals: FileTotals | None = before.__dict__.get("totals")
 
     def take(self, action: Action) -> None:
-        """One action. No two actions of a commit are about the same file, so their order doesn't matter."""
+        """Take in one action. No two actions of a commit are about one file, so their order doesn't
+        matter.
+        """
         if add := action.get("add"):
             key = file_key(add)
             self._drop(key)
@@ -205,7 +213,7 @@ class _Making:
 
 @lru_cache(maxsize=1024)
 def _parsed(schema: str) -> Mapping[str, Any]:
-    """Each commit makes a new state, and nearly none another schema."""
+    """The parsed schema, cached: each commit makes a new state, and hardly any has another schema."""
     made: Mapping[str, Any] = json.loads(schema)
     return made
 
@@ -225,7 +233,7 @@ def file_key(action: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def features(protocol: Mapping[str, Any]) -> frozenset[str]:
-    """Names of a protocol's table features, those of old protocol versions included."""
+    """Names of a protocol's table features, also those that old protocol versions imply."""
     named = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
     version = int(protocol.get("minWriterVersion", 0))
     if version < 7:
