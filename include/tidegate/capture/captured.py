@@ -1,7 +1,7 @@
 """The captured part of a source, for a comparison with the source's own log.
 
-In:  bronze, the value log, segments as they become durable.
-Out: the newest segment with bytes, and those before it, the newest first.
+In:  bronze, the value log, segments that have become durable.
+Out: the newest segment with bytes; then those before it, the newest first.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tidegate.tables import SegmentKind
 
 @dataclass(slots=True)
 class Captured:
-    """The captured part of a source: tail is the newest segment with a payload, None when it isn't known."""
+    """The captured part of a source. tail: the newest segment with bytes; None if it isn't known."""
 
     bronze: Bronze
     value_log: ValueLog
     tail: Segment | None
 
     def add(self, segments: Sequence[Segment]) -> None:
-        """Segments durable now."""
+        """These segments are durable now."""
         with_bytes = [segment for segment in segments if segment.has_bytes]
-        if with_bytes:  # without the bytes: their memory is used again
+        if with_bytes:  # the tail is kept without its bytes: their memory is used again
             self.tail = replace(with_bytes[-1], payload=b"", context=b"")
 
     def newest_first(self) -> Iterator[Segment]:
-        """Segments with bytes, those in memory, the value log and bronze, each once; without
-        context and payload.
+        """Segments with bytes, the newest first, each once: in memory, in the value log, in bronze.
+        Without context and payload.
 
-        Back to a person's accepted loss: the server has nothing from before it.
+        It ends at a loss a person accepted: the server has nothing from before it.
         """
         logged = [record.segment for record in self.value_log.heads()][::-1]
         seen = self.tail.seq + 1 if self.tail else None
@@ -47,7 +47,7 @@ class Captured:
                 yield segment
 
     def whole(self, segment: Segment) -> Segment | None:
-        """The same with context and payload; None when it can't be had now."""
+        """The same segment with context and payload; None if they can't be had now."""
         for record in self.value_log.heads(segment.seq - 1):
             if record.segment.seq == segment.seq:
                 return self.value_log.segment(record.pointer)

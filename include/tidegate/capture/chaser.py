@@ -1,17 +1,17 @@
-"""The slow chaser: it follows when the lake can't, and knows since when.
+"""The slow chaser: capture goes on while the lake can't follow. Its state, and since when.
 
 After TiDB Binlog, pump/storage/chaser.go.
 
-In:  the lander's signals: a waiting reader, a failing lake, the size of the backlog.
-Out: a state, its times, and whether the return may be tried. No thread, no file: the lander asks it
+In:  the lander's reports: a waiting reader, a failing lake, the size of the backlog.
+Out: a state, its times, and whether it may try to return. It has no thread and no file: the lander calls it
      under its lock.
 
 direct:    the reader hands segments to the lander in memory.
-chasing:   the reader writes the value log alone, at the network's speed; the lander follows from
+chasing:   the reader only writes the value log, at the network's speed. The lander follows from
            disk.
-returning: the rest on disk goes into memory while the reader is held, for hold_seconds at most. If
-           that is done in time, the state is direct again; otherwise chasing goes on. The return is
-           tried when little is left, at most once in return_seconds.
+returning: the reader is held, for hold_seconds at most, while the rest on disk is read into memory. If
+           that is done in time, the state is direct again; else it is chasing. A return is tried when
+           little is left, and at most once in return_seconds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ChaserStatus:
 
 
 class SlowChaser:
-    """Times by the monotonic clock, but for `since`."""
+    """The state machine. Its times are of the monotonic clock, except `since`."""
 
     def __init__(self, return_seconds: float) -> None:
         self.state = ChaserState.DIRECT
@@ -60,7 +60,7 @@ class SlowChaser:
         return self.state is not ChaserState.DIRECT
 
     def turn_on(self, reason: str) -> None:
-        """From memory to disk."""
+        """Direct -> chasing."""
         self._enter(ChaserState.CHASING, reason)
         self.chases += 1
         self._on_at = time.monotonic()
@@ -72,12 +72,12 @@ class SlowChaser:
         return max(0.0, self._tried_at + self._return_seconds - time.monotonic())
 
     def begin_return(self) -> None:
-        """The reader is held from here on."""
+        """Chasing -> returning: the reader is held from here on."""
         self._enter(ChaserState.RETURNING, self.reason)
         self._tried_at = time.monotonic()
 
     def end_return(self, *, done: bool) -> None:
-        """The reader goes on: beside memory again, or as before."""
+        """The reader goes on. done: direct again; else chasing."""
         assert self._tried_at is not None
         assert self._on_at is not None
         now = time.monotonic()

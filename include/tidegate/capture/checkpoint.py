@@ -1,11 +1,11 @@
-"""Where capture of a source stands: the state to be continued by the next segment.
+"""Where capture of a source stands: what the next segment continues.
 
 In:  the newest segments of bronze or of the value log.
-Out: a Checkpoint, to ask the source for its next events and to judge whether they fit.
+Out: a Checkpoint: it asks the source for its next events, and says whether they fit.
 
-Every source has the part of it in this module. The rest, for finding the place again, is the
-source's own: capture hands it back unchanged, and folds segments into it when a run begins from
-stored ones.
+This module has the part all sources share. The rest, which finds the place at the source again,
+belongs to the source. Capture hands it back unchanged. When a run begins from stored segments,
+capture passes these to it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tidegate.segments.segment import NO_SERVER, Segment, Server
 
 
 class SourcePlace(Protocol):
-    """A place in a source, as the source itself finds it again; nobody else looks into it."""
+    """A place in a source, in the source's own form. Other code doesn't look into it."""
 
     def after(self, segment: Segment) -> Self:
         """The place after a segment that continues this one."""
         ...
 
     def __str__(self) -> str:
-        """As a person finds it at the source."""
+        """The place in words a person finds at the source."""
         ...
 
 
@@ -38,8 +38,8 @@ P = TypeVar("P", bound=SourcePlace)
 class Checkpoint(Generic[P]):
     """The end of the captured log. A source never captured stands at seq 0.
 
-    server: whose place it is; end: its position, for people and for comparing with the server's
-    word.
+    server: to which the place belongs. end: the place, for people, and for a comparison with the
+    server's position.
     """
 
     seq: int
@@ -55,7 +55,7 @@ class Checkpoint(Generic[P]):
 
     @property
     def in_log(self) -> dict[str, str | int]:
-        """For a line of our log: the end as file and position, where a source counts so."""
+        """Fields of a line in our log: the end as file and position, if the source has these."""
         file, _, position = self.end.rpartition(":")
         return {"file": file, "position": int(position)} if file and position.isdecimal() else {}
 
@@ -65,9 +65,9 @@ class Checkpoint(Generic[P]):
 
 
 def check_alike(ours: Segment, theirs: Segment | None, folder: Path) -> None:
-    """A segment in both the value log and bronze is the same: else another capture, with a value
-    log of its own, has landed under these numbers, and this log may have segments found nowhere
-    else. theirs: None when bronze no longer has it.
+    """Check that a segment of the value log is the same in bronze. If it isn't, another capture has
+    landed segments under these numbers from a value log of its own. Then this log may have the
+    only copy of some segments. theirs: None if bronze no longer has it.
 
     Raises StrayValueLog.
     """
@@ -82,7 +82,9 @@ def check_alike(ours: Segment, theirs: Segment | None, folder: Path) -> None:
 
 
 def is_landed(ours: Segment, theirs: Segment | None) -> bool:
-    """Whether bronze has a value log's segment. theirs: bronze's of this number; None where it has none."""
+    """Whether bronze has this segment of a value log. theirs: bronze's segment of this number; None
+    without one.
+    """
     return theirs is not None and _mark(ours) == _mark(theirs)
 
 
@@ -91,11 +93,11 @@ def _mark(segment: Segment) -> tuple[str, int, int, int, int]:
 
 
 def check_belongs(first: Segment, newest: Segment | None, source: str, folder: Path) -> None:
-    """The value log's first segment beyond bronze must continue bronze's newest, in seq and in
-    commit_ts.
+    """Check that the value log's first segment beyond bronze continues bronze's newest one, in seq
+    and in commit_ts.
 
-    Another capture, with a value log of its own, may have landed other segments under the same
-    numbers; then ours could leap over events it hasn't got. Raises StrayValueLog.
+    Another capture may have landed other segments under the same numbers, from a value log of its
+    own. Then ours would skip events it doesn't have. Raises StrayValueLog.
     """
     seq, resolved_ts = (newest.seq, newest.resolved_ts) if newest is not None else (0, 0)
     if first.source == source and first.seq == seq + 1 and first.prev_commit_ts == resolved_ts:
@@ -109,14 +111,14 @@ def check_belongs(first: Segment, newest: Segment | None, source: str, folder: P
 
 
 def check_attaches(log_end: Sequence[Segment], newest: Segment | None, source: str, folder: Path) -> None:
-    """A value log, on which a run began without the lake, fits bronze as that is now.
+    """Check that a value log, on which a run began without the lake, fits bronze as it is now.
 
-    log_end: the log's segments from the number of bronze's newest on, or its last one; newest:
+    log_end: the log's segments from the number of bronze's newest on, or its last one. newest:
     bronze's. Raises Fenced.
     """
     seq = newest.seq if newest is not None else 0
     for segment in log_end:
-        if segment.seq == seq:  # equal numbers prove nothing: capture may have gone on elsewhere
+        if segment.seq == seq:  # equal numbers prove nothing: another capture may have continued bronze
             check_alike(segment, newest, folder)
         elif segment.seq > seq:
             check_belongs(segment, newest, source, folder)

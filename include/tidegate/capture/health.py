@@ -1,8 +1,8 @@
 """A pipeline's state in one word, and why.
 
-In:  a Standing.
-Out: Health, the slowest hop of the road, and sentences, for the page in Airflow, its JSON and
-     `tidegate top`.
+In:  a CaptureStanding.
+Out: Health; the slowest hop of a change's way; sentences. They are for the page in Airflow, its
+     JSON and `tidegate top`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidegate.text_layout import age_text, counted, size_text
 
 
 class Health(StrEnum):
-    """From the worst to the best; the first true one counts."""
+    """From the worst to the best. The first true one counts."""
 
     UNREADABLE = "unreadable"
     AHEAD = "stopped"
@@ -33,7 +33,7 @@ class Health(StrEnum):
 
 
 class Hop(StrEnum):
-    """A step of a change on its road."""
+    """A step on a change's way."""
 
     CAPTURE = "capture"  # from the source to bronze
     APPLY = "apply"  # from bronze to silver
@@ -41,7 +41,9 @@ class Hop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The hop with most of the lag. source: "" of apply. seconds: its part of the lag; None if it isn't known."""
+    """The hop with most of the lag. source: "" for apply. seconds: its part of the lag; None if it
+    isn't known.
+    """
 
     hop: Hop
     source: str
@@ -50,7 +52,7 @@ class Slowest:
 
 
 def slowest(stands: CaptureStanding) -> Slowest | None:
-    """The reason for silver's lag; None while nothing is missing."""
+    """Where silver's lag comes from; None while nothing is missing."""
     late = [source for source in stands.sources if source.captured is None or source.lag_seconds]
     if stands.nothing_missing or not stands.sources:
         return None
@@ -94,7 +96,7 @@ def _capture_words(source: SourceStanding, pipeline: str) -> str:
 
 
 def health(stands: CaptureStanding | None) -> Health:
-    """The health of a whole pipeline; None: its lake can't be read."""
+    """The health of a whole pipeline. stands: None if its lake can't be read."""
     if stands is None:
         return Health.UNREADABLE
     if stands.ahead:
@@ -109,7 +111,7 @@ def health(stands: CaptureStanding | None) -> Health:
 
 
 def why(stands: CaptureStanding) -> str:
-    """A sentence or two for a person, and one for each stopped work."""
+    """A sentence or two for a person, and one more per stopped work."""
     stopped = [each.text(time.time()) for each in stands.silences]
     return " ".join([_state_words(stands), *(f"{text[0].upper()}{text[1:]}." for text in stopped)])
 

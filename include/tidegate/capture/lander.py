@@ -1,16 +1,16 @@
-"""The lander: a thread to append segments to bronze while the reader reads on.
+"""The lander: a thread that appends segments to bronze while the reader reads on.
 
-In:  segments in the value log already, in order of seq, and where they lie in it.
-Out: commits of bronze, by size or at the reader's call; `committed_seq`.
+In:  segments the value log has already, in order of seq, with their places in it.
+Out: commits of bronze, when enough bytes wait or when the reader asks for one; `committed_seq`.
 
-The queue is bounded by bytes. A lake may make the reader wait for room longer than slow_seconds, or
-be out of reach. This turns the slow chaser on: the queue is dropped, and the thread follows from
-the value log at the lake's own pace, a batch in memory at a time. A refusal by the lake, and every
-other error, is raised in the reader at its next call; nothing is lost, since the value log has all
-uncommitted segments.
+The queue is bounded by bytes. If the reader waits for room longer than slow_seconds, or if the lake is out
+of reach, the slow chaser starts: the queue is dropped, and the thread follows from the value log at
+the lake's own pace, with one batch in memory. If the lake refuses, or any other error comes, the reader
+gets the error at its next call. Nothing is lost: the value log has every segment without a
+commit.
 
-Order and exactly-once don't depend on a segment's way: one thread appends, each batch begins where
-the one before ended, in memory as on disk, and bronze refuses gaps and repetitions.
+Order and exactly-once don't depend on a segment's way. One thread appends, each batch begins where the last
+one ended, from memory as from disk, and bronze refuses gaps and repetitions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class LoggedSegment(NamedTuple):
-    """A segment and where the value log has it."""
+    """A segment, and its place in the value log."""
 
     pointer: Pointer
     segment: Segment
@@ -47,7 +47,7 @@ class LoggedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The value log's content beyond bronze when the run began. first None: bronze couldn't be asked."""
+    """The value log's content beyond bronze when the run began. first: None if bronze couldn't be asked."""
 
     first: Pointer | None
     last: Pointer
@@ -76,28 +76,28 @@ class LanderSettings:
 
 
 class Lander:
-    """A context manager: the thread runs inside the block; leaving it lands the waiting segments
-    (not after an error).
+    """A context manager: the thread runs inside the block. Leaving it lands the waiting segments, except
+    after an error.
     """
 
     def __init__(
         self, bronze: Bronze, value_log: ValueLog, settings: LanderSettings, may_land: Callable[[], None] = lambda: None
     ) -> None:
         self.committed_seq = 0
-        self.whole_seq = 0  # the newest of these that ends between transactions
+        self.whole_seq = 0  # the newest committed one that ends between transactions
         self.lake_error = ""
         self._bronze = bronze
         self._value_log = value_log
         self._settings = settings
-        self._may_land = may_land  # raises, before each commit, when another capture has begun
+        self._may_land = may_land  # called before each commit; it raises if another capture has begun
         self._land_bytes = min(settings.land_bytes, settings.queue_bytes)
         self._chaser = SlowChaser(settings.return_seconds)
         self._changed = threading.Condition()
         self._queue: list[LoggedSegment] = []
-        self._bytes = 0  # of payloads in the queue, and of the batch that is being landed
-        self._next: Pointer | None = None  # chasing: where the first record lies that isn't taken yet
+        self._bytes = 0  # of payloads in the queue, and in the batch that is being landed
+        self._next: Pointer | None = None  # while chasing: place of the first record that isn't taken yet
         self._last: Pointer | None = None  # the newest record that may be landed
-        self._behind_bytes = 0  # chasing: of records from _next to _last
+        self._behind_bytes = 0  # while chasing: of records from _next to _last
         self._unattached = False
         self._held_until: float | None = None
         self._landing_since: float | None = None
@@ -121,9 +121,9 @@ class Lander:
             self._thread.join()
 
     def committed(self, segments: Sequence[Segment]) -> None:
-        """Bronze's present content, its newest last."""
+        """Bronze has these segments, the newest last."""
         self.committed_seq = segments[-1].seq
-        # The value log forgets up to here and no further: a start without the lake begins between two transactions.
+        # The value log may forget up to here, and no further: a start without the lake begins between two transactions.
         whole = (segment.seq for segment in reversed(segments) if not segment.flags & SegmentFlag.OPEN_AT_END)
         self.whole_seq = next(whole, self.whole_seq)
 
@@ -131,12 +131,12 @@ class Lander:
 
     @property
     def queued_bytes(self) -> int:
-        """Taken and not yet committed, in memory."""
+        """Bytes in memory: taken, and not committed yet."""
         return self._bytes
 
     @property
     def behind_bytes(self) -> int:
-        """In the value log and neither committed nor in memory; 0 unless chasing."""
+        """Bytes that only the value log has: neither committed nor in memory. 0 unless chasing."""
         return self._behind_bytes
 
     @property
@@ -145,7 +145,7 @@ class Lander:
 
     @property
     def troubled(self) -> bool:
-        """Whether the lake fails, or takes long over the last landing."""
+        """Whether the lake fails, or the present landing takes long."""
         since = self._landing_since
         return bool(self.lake_error) or (
             since is not None and self._chaser.on and time.monotonic() - since > self._settings.slow_seconds
@@ -156,25 +156,25 @@ class Lander:
             return self._chaser.status()
 
     def begin(self, backlog: Backlog) -> None:
-        """Before the thread starts: segments left in the value log land first."""
+        """Call it before the thread starts: segments left in the value log land first."""
         self._next, self._last, self._behind_bytes = backlog.first, backlog.last, backlog.bytes
         self._unattached = backlog.first is None
         self._due = True
         self._chaser.turn_on("an earlier run left segments in the value log")
 
     def hold(self) -> None:
-        """Called before the value log is written: waits while the chaser returns, for hold_seconds at most."""
+        """Call it before writing to the value log: it waits while the chaser returns, for hold_seconds at most."""
         with self._changed:
             if self._held_until is None:
                 return
             self._changed.wait_for(lambda: self._held_until is None, max(0.0, self._held_until - time.monotonic()))
-            # The time is up: the thread sees None, and gives up this return.
+            # The time is up: None tells the thread to give up this return.
             self._held_until = None
 
     def put(self, placed: Iterable[LoggedSegment]) -> None:
-        """Take synced segments: into the queue, or note them as in the value log.
+        """Take synced segments: into the queue, or only as a place in the value log.
 
-        Waits while the queue is full, up to slow_seconds. Raises the thread's error.
+        Waits up to slow_seconds while the queue is full. Raises the thread's error.
         """
         for logged in placed:
             with self._changed:
@@ -196,14 +196,14 @@ class Lander:
                     self._changed.notify_all()
 
     def flush(self) -> None:
-        """Land the waiting segments; doesn't wait for it."""
+        """Ask for a landing of the waiting segments. Doesn't wait for it."""
         with self._changed:
             self._raise()
             self._due = True
             self._changed.notify_all()
 
     def drain(self) -> bool:
-        """Land the queue and wait for it; False when the chaser is on: the value log has the
+        """Land the queue and wait for it. False if the chaser is on: then the value log has the
         rest.
         """
         self.flush()
@@ -222,7 +222,7 @@ class Lander:
             raise self._error
 
     def _turn_on(self, reason: str) -> None:
-        """Drop the queue: the value log has it. Under the lock."""
+        """Drop the queue: the value log has it. The caller holds the lock."""
         log.warning(
             "the lake is slower than the source: %s; segments wait in the value log, and capture goes on", reason
         )
@@ -230,7 +230,7 @@ class Lander:
         self._next = self._queue[0].pointer if self._queue else None
         failpoint("capture_at_chase_start")
         self._behind_bytes = sum(logged.pointer.bytes for logged in self._queue)
-        # The batch being landed isn't in the queue any more: its bytes count until it has landed.
+        # The batch that is being landed isn't in the queue any more. Its bytes count until it has landed.
         self._bytes -= sum(len(logged.segment.payload) for logged in self._queue)
         self._queue = []
         self._due = True
@@ -258,7 +258,7 @@ class Lander:
                 self._changed.notify_all()
 
     def _wait(self) -> bool:
-        """Until there is something to land, or to return from; False when it is time to end."""
+        """Wait until there is something to land, or a return to try. False when it is time to end."""
         with self._changed:
             while not self._closing:
                 waiting = self._behind_bytes if self._chaser.on else self._bytes
@@ -283,7 +283,7 @@ class Lander:
             if start is None or last is None or not self._behind_bytes:
                 self._landing_since, self._due = None, False
                 return []
-        # Outside the lock: the reader may append meanwhile. Records up to `last` are synced, and don't change.
+        # Without the lock, so the reader may append meanwhile: records up to `last` are synced, and don't change.
         batch, size = [], 0
         for pointer, segment in self._value_log.segments_from(start, last):
             batch.append(LoggedSegment(pointer, segment))
@@ -295,12 +295,12 @@ class Lander:
             self._next = Pointer(newest.file, newest.end, 0)
             self._behind_bytes -= sum(logged.pointer.bytes for logged in batch)
             self._bytes += size
-            self._due = self._behind_bytes > 0  # what follows is due already: it has waited
+            self._due = self._behind_bytes > 0  # the rest is due at once: it has waited
         return batch
 
     def _land(self, batch: list[Segment]) -> None:
-        """Append a batch, however long the lake can't be reached. Raises errors no waiting mends,
-        or when closing.
+        """Append a batch, however long the lake is out of reach. Raises errors that don't pass by waiting,
+        and any error when closing.
         """
         wait = 1.0
         while True:
@@ -309,8 +309,8 @@ class Lander:
                 self._may_land()
                 self._bronze.append(batch)
                 failpoint("capture_after_bronze_commit")
-                # Only what landed under the lease counts: the lake may have been moved away before this commit, without
-                # it, and the value log must then keep it. Told again, bronze has these already.
+                # Only a landing under the lease counts. Without it, the lake may have been moved away before this
+                # commit: then the value log must keep these segments. If they come again, bronze has them already.
                 self._may_land()
             except LakeUnavailable as error:
                 wait = self._after_failure(error, wait)
@@ -319,7 +319,7 @@ class Lander:
                 return
 
     def _after_failure(self, error: LakeUnavailable, wait: float) -> float:
-        """Wait before the lake is tried again; the next wait. Raises the error when the run is ending."""
+        """Wait before the lake is tried again. Returns the next wait. Raises the error if the run is ending."""
         self.lake_error = str(error)
         log.warning("the lake fails, trying again in %.0f s; the value log keeps what comes: %s", wait, error)
         with self._changed:
@@ -351,7 +351,7 @@ class Lander:
                 rest += [LoggedSegment(*placed) for placed in self._value_log.segments_from(start, last)]
             failpoint("capture_in_second_catch_up")  # the reader is held
             with self._changed:
-                # The reader may have been at work when it was held: what it then put is read in a second round.
+                # The reader may have been working when it was held. A second round reads what it put then.
                 done, again = self._last == last, self._held_until is not None
                 if done or not again:
                     self._end_return(rest, done=done)
@@ -360,7 +360,7 @@ class Lander:
                 last = self._last
 
     def _end_return(self, rest: list[LoggedSegment], *, done: bool) -> None:
-        """Let go of the reader. Under the lock."""
+        """Let the reader go on. The caller holds the lock."""
         self._chaser.end_return(done=done)
         self._held_until = None
         if done:
@@ -372,7 +372,7 @@ class Lander:
         self._changed.notify_all()
 
     def _attach(self) -> None:
-        """Find the end of bronze, once it answers, and check the value log goes on there. Raises
+        """Once bronze answers, find its end, and check that the value log continues there. Raises
         Fenced.
         """
         wait = 1.0

@@ -1,16 +1,17 @@
-"""The value logs perhaps owing acknowledged commits to bronze; remembered in the lake.
+"""The lake's record of value logs that may hold acknowledged commits which bronze lacks.
 
 In:  a lake, a source with promises (a Pump, semi_sync), the value log of its capture.
-Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog with the name of
-     another log in debt; check_none_elsewhere() before bronze gets another log's segments; settle()
-     when all of it is in bronze; debts() and forget() for a person's acceptance of a loss.
+Out: Owing. begin(), before the first acknowledgement: nothing, or StrayValueLog with the name of
+     another log in debt. check_none_elsewhere(), before bronze gets another log's segments.
+     settle(), once all of it is in bronze. debts() and forget(), for a person who accepts a loss.
 
-A value log is a folder on one machine. When capture starts on another one, bronze takes other
-segments under the first log's numbers. Commits acknowledged there alone would be forgotten: nobody
-can send them again. The lake therefore has an object per owing log, control/value_logs/<source>/<id
-of the log>.json. It is made before anything is acknowledged, and removed when a run has ended with
-all of it landed, well or by the source's error; a killed log, or one whose lake failed, keeps it.
-The folder records the object's existence, too: then a start needs no lake.
+A value log is a folder on one machine. If capture starts on another machine, bronze takes other
+segments under the first log's numbers. Commits that were acknowledged only there would be
+forgotten: nobody can send them again, so the lake has an object per owing log,
+control/value_logs/<source>/<id of the log>.json. It is made before anything is acknowledged. It is
+removed when a run has ended with everything landed, normally or by the source's error. After a
+kill, or if the lake failed, it stays. The folder records that the object exists, so a start needs
+no lake.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _PUT_BACK: Final = "put-back"  # in place of a log's id
 
 @dataclass(frozen=True, slots=True)
 class Debt:
-    """log: the id of a value log; host, folder: where it was; since_ms: from when on it acknowledged, Unix time."""
+    """log: the id of a value log. host, folder: where it was. since_ms: since when it acknowledged,
+    Unix time.
+    """
 
     log: str
     host: str
@@ -57,7 +60,9 @@ class Debt:
 
     @property
     def is_of_lost_lake(self) -> bool:
-        """The lake was put back to an earlier state: commits since then were in the lost one alone."""
+        """Whether this stands for the lost lake of a restore: commits since the backup were only in
+        that lake.
+        """
         return self.log == _PUT_BACK
 
     def told(self) -> str:
@@ -68,8 +73,8 @@ class Debt:
 
 
 def owes(folder: Path) -> bool:
-    """Whether commits of its source were acknowledged on the value log's strength, by its
-    folder.
+    """Whether commits of its source were acknowledged because the value log has them, as its folder
+    records.
     """
     return (folder / _NOTED).exists()
 
@@ -82,7 +87,7 @@ class Owing:
         self._store: LogStore = log_store(lake.uri(VALUE_LOGS), lake.storage_options).folder(source)
 
     def begin(self, value_log: ValueLog) -> bool:
-        """Before anything is acknowledged; whether the log owed nothing until now.
+        """Call it before anything is acknowledged. Returns whether the log owed nothing until now.
 
         Raises StrayValueLog, ValueLogError, LakeUnavailable.
         """
@@ -109,14 +114,14 @@ class Owing:
         return is_new
 
     def check_none_elsewhere(self, value_log: ValueLog) -> None:
-        """Raises StrayValueLog when another log than this one owes, LakeUnavailable."""
+        """Raises StrayValueLog if another log owes commits; LakeUnavailable."""
         others = [debt for debt in self.debts() if debt.log != value_log.id]
         if others:
             raise self._owed_elsewhere(others, value_log.folder)
 
     def _check_still_none(self, value_log: ValueLog, *, is_new: bool) -> None:
-        """Look after our own word: two logs that begin at once can't both miss the other's. Raises as
-        check_none_elsewhere.
+        """Look again after our own record is written: two logs that begin at once can't both miss
+        the other's. Raises as check_none_elsewhere.
         """
         try:
             self.check_none_elsewhere(value_log)
@@ -126,14 +131,16 @@ class Owing:
             raise
 
     def note_put_back(self, backup: str) -> None:
-        """The lake is put back to a backup: nobody knows what was acknowledged between the two."""
+        """The lake was restored from a backup: nobody knows what was acknowledged since the backup."""
         debt = {"host": socket.gethostname(), "folder": backup, "since_ms": int(time.time() * 1000)}
         self._store.create(f"{_PUT_BACK}.json", json.dumps(debt).encode())
 
     def settle(self, value_log: ValueLog) -> None:
-        """All of the log is in bronze, and nothing more is acknowledged. The next run tries again after a failure."""
+        """All of the log is in bronze, and nothing more is acknowledged. After a failure the next
+        run tries again.
+        """
         try:
-            self.debts()  # a lake that is away goes on to count on this log, and a start then needs its note
+            self.debts()  # if the lake is away, it still counts on this log: then the note must stay for the next start
             (value_log.folder / _NOTED).unlink(missing_ok=True)
             sync(str(value_log.folder))
             self.forget(value_log.id)
@@ -147,7 +154,9 @@ class Owing:
         return [Debt.decoded(name.removesuffix(".json"), data) for name, data in objects.items() if data is not None]
 
     def forget(self, log_id: str) -> None:
-        """A log owes nothing any more, or a person accepts the loss of the commits in it alone."""
+        """A log owes nothing any more, or a person accepts the loss of the commits that only it
+        has.
+        """
         self._store.delete([f"{log_id}.json"])
 
     def _owed_elsewhere(self, others: list[Debt], folder: Path) -> StrayValueLog:

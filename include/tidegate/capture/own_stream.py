@@ -1,8 +1,8 @@
-"""Sources without a server of their own with a log: a Pump, a changefeed's path. It counts the
-bytes of the captured stream.
+"""Sources without a server that has a log: a Pump, or a changefeed's path. Their place is a count
+of captured bytes.
 
 In:  segments; the payload of the next one.
-Out: a StreamPlace; the next Segment as far as it follows from the one before it and its bytes.
+Out: a StreamPlace; the next Segment, as far as the last one and the payload decide it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidegate.tables import SegmentFlag, SegmentKind
 
 @dataclass(frozen=True, slots=True)
 class StreamPlace:
-    """name: the Pump's, or the changefeed's path. offset: bytes captured of it."""
+    """name: the Pump's, or the changefeed's path. offset: how many bytes of it are captured."""
 
     name: str = ""
     offset: int = 0
@@ -47,8 +47,8 @@ def check_continues(before: Segment, after: Segment) -> None:
 
 
 def following(before: StreamCheckpoint, source: str, payload: bytes) -> Segment:
-    """A heartbeat at the place before, when it is given as it is; the caller adds the payload's
-    facts.
+    """The next segment. As it is, it is a heartbeat at the last place; the caller adds the payload
+    and its facts.
     """
     return Segment(
         source=source,

@@ -1,6 +1,6 @@
-"""The reports of a capture run, during the run and at its end.
+"""The reports of a capture run, while it runs and at its end.
 
-In:  nothing.
+In:  nothing; these are values.
 Out: CaptureResult, CaptureProgress.
 """
 
@@ -23,7 +23,8 @@ _ENDED: Final[dict[Reason, str]] = {
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
     """The result of a run. reason: its time was up, the source was quiet, or somebody stopped it.
-    position: the end of the captured log, as the source names it. landed: bronze has all of it.
+    position: the end of the captured log, in the source's form. landed: whether bronze has all
+    of it.
     """
 
     reason: Reason

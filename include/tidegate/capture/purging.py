@@ -1,10 +1,10 @@
-"""A forecast: the time when a source purges binlog files before capture has read them.
+"""A forecast: when will the source purge binlog files that capture hasn't read?
 
-In:  the server's rules, its files, its own rate of writing; how far capture is.
+In:  the server's rules, its files, how fast it writes; how far capture is.
 Out: a Retention, and words for a person: are changes lost if capture stays down until tomorrow?
 
-The forecast is the server's own settings'; on Amazon's services it is their retention hours'. Another service may purge
-earlier, by a setting of its own.
+The forecast uses the server's own settings; on Amazon's services, their retention hours. Another
+service may purge earlier, by a setting of its own.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ SETTINGS: Final = {
     "size": "max_binlog_total_size",
     "hours": "binlog retention hours",
 }
-UNKEPT: Final = "unkept"  # a service that removes a file as soon as it likes
-UNREAD: Final = "unread"  # a service whose hours our account may not read
+UNKEPT: Final = "unkept"  # a service that may remove a file at any time
+UNREAD: Final = "unread"  # a service whose retention hours our account may not read
 UNKEPT_WORDS: Final = "the service keeps no binlog file, and may purge what isn't captured at any moment"
 UNREAD_WORDS: Final = "this account can't see the service's binlog retention hours (mysql.rds_configuration)"
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeRules:
-    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest go. None: no rule. by:
-    whose age, a key of SETTINGS; or UNKEPT, UNREAD.
+    """expire_seconds: the age at which files go. total_bytes: the size beyond which the oldest go.
+    None: no such rule. by: the rule of the age, a key of SETTINGS; or UNKEPT, UNREAD.
     """
 
     expire_seconds: float | None
@@ -41,14 +41,18 @@ class PurgeRules:
 
 @dataclass(frozen=True, slots=True)
 class Binlogs:
-    """The binlog files of a server, oldest first: (file, bytes). bytes_per_second: as it writes; 0 if not known."""
+    """A server's binlog files, oldest first: (file, bytes). bytes_per_second: how fast it writes; 0
+    if unknown.
+    """
 
     files: tuple[tuple[str, int], ...]
     rules: PurgeRules
     bytes_per_second: float = 0.0
 
     def behind_bytes(self, captured: Position, end: Position) -> int | None:
-        """Bytes of the server after a place; None where its files don't tell. end: of its binlog, newer than files."""
+        """Bytes of the server's log after a place; None if its files don't tell. end: of its
+        binlog, asked later.
+        """
         if captured.base != end.base or captured > end:
             return None
         sizes = {file: size for file, size in self.files if captured.number < Position.of(file, 0).number < end.number}
@@ -61,8 +65,8 @@ class Binlogs:
 
 
 def forecast(binlogs: Binlogs, file: str, age_seconds: float) -> Retention:
-    """file: capture's, "" before its first event; age_seconds: how long ago, by the source's clock,
-    the last captured event was written.
+    """file: capture's; "" before its first event. age_seconds: the age of the last captured event,
+    by the source's clock.
     """
     names = list(dict(binlogs.files))
     oldest = names[0] if names else ""
@@ -80,7 +84,7 @@ def forecast(binlogs: Binlogs, file: str, age_seconds: float) -> Retention:
 
 
 def _is_newer(file: str, names: list[str]) -> bool:
-    """Whether it was begun after the list was made."""
+    """Whether the file was begun after the list was made."""
     if not names:
         return False
     last, ours = Position.of(names[-1], 0), Position.of(file, 0)

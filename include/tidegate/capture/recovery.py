@@ -1,11 +1,11 @@
-"""Where a run goes on: after the value log's last segment, at or after bronze's.
+"""Where a run continues: after the value log's last segment, which is at or after bronze's.
 
 In:  bronze, the value log.
-Out: the Checkpoint to ask the server from, and the value log's segments missing in bronze.
+Out: the Checkpoint from which to ask the server; the value log's segments that bronze lacks.
 
-Capture starts with an unreachable lake, too, if this machine has captured the source before: the
-value log alone says where to continue. Before the first segment lands, the lander checks that
-bronze really ends where the value log begins (lander._attach).
+Capture also starts while the lake can't be reached, if this machine has captured the source before:
+then only the value log says where to continue. Before the first segment lands, the lander checks
+that bronze really ends where the value log begins (lander._attach).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 
 class Recovered(NamedTuple):
-    """The findings of a start. newest: bronze's last segment; None when it has none, or can't be
-    asked. tail: the newest segment with bytes, wherever it lies.
+    """The findings of a start. newest: bronze's last segment; None if it has none, or can't be
+    asked. tail: the newest segment with bytes, in the log or in bronze.
     """
 
     checkpoint: Checkpoint[Any]
@@ -40,7 +40,7 @@ class Recovered(NamedTuple):
 
 
 def _begun() -> bool:
-    """Of a source that records nothing at its first start."""
+    """For a source that records nothing at its first start."""
     return True
 
 
@@ -53,11 +53,12 @@ def open_and_recover(
     promised: bool,
     has_begun: Callable[[], bool] = _begun,
 ) -> tuple[ValueLog, Recovered]:
-    """The value log in a folder, and the result of recover().
+    """The value log in a folder, and what recover() finds.
 
-    When capture went on elsewhere, and is back, a log not following bronze is of no use: the server
-    has the next events, or says so if it hasn't. Its folder is moved aside, unless commits were
-    acknowledged on its strength: promised. Raises Fenced, LakeLost, LakeUnavailable.
+    If capture has continued elsewhere and is back, this log doesn't follow bronze, and is useless:
+    the server has the next events, or says that it hasn't. The folder is moved aside, unless
+    commits were acknowledged because this log has them (`promised`). Raises Fenced, LakeLost,
+    LakeUnavailable.
     """
     log_there = ValueLog(folder, budget=budget)
     try:
@@ -78,9 +79,9 @@ def open_and_recover(
 def recover(
     bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any], has_begun: Callable[[], bool] = _begun
 ) -> Recovered:
-    """Nothing is written. nothing: the checkpoint of a source never captured, seq 0. has_begun:
-    whether the lake has what a first start records. Without it the lake may be an empty folder in
-    the place of a lost one, such as a disk that isn't mounted: nothing begins in it.
+    """Writes nothing. nothing: the checkpoint of a source never captured, seq 0. has_begun: whether
+    the lake has what a first start records. If it hasn't, the lake may be an empty folder in
+    place of a lost one, such as a disk that isn't mounted. Then nothing begins in it.
 
     Raises Fenced, LakeLost, LakeUnavailable.
     """
@@ -101,7 +102,7 @@ def recover(
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None
     ahead = newest is not None and newest.seq > checkpoint.seq
-    if newest is not None and not ahead:  # where bronze ends after it, capture went on elsewhere
+    if newest is not None and not ahead:  # if bronze ends after this log, capture has continued elsewhere
         theirs = in_bronze[-1] if newest.seq == checkpoint.seq else bronze.segment(newest.seq)
         check_alike(newest, theirs, value_log.folder)
     for record in value_log.heads(max(checkpoint.seq - 1, 0) if ahead else checkpoint.seq):
@@ -114,15 +115,16 @@ def recover(
         checkpoint, last, size = checkpoint.after(record.segment), record.pointer, size + record.pointer.bytes
         tail = record.segment if record.segment.has_bytes else tail
     tail = tail or next((segment for segment in reversed(in_bronze) if segment.has_bytes), None)
-    tail = tail or next(bronze.newest_first(), None)  # bronze ends with a heartbeat: one more look at its log
+    tail = tail or next(bronze.newest_first(), None)  # if bronze ends with a heartbeat: one more look at its log
     backlog = Backlog(first, last, size) if first is not None and last is not None else None
     return Recovered(checkpoint, in_bronze[-1] if in_bronze else None, backlog, tail)
 
 
 def land_rest(bronze: Bronze, value_log: ValueLog, seq: int) -> Segment | None:
-    """Append to bronze what the value log has after its segment seq; the last of them, None where there is none.
+    """Append to bronze what the value log has after segment seq. Returns the last segment; None if
+    there is none.
 
-    For a person's command: no lander runs beside it. Raises LakeUnavailable, Fenced.
+    For a person's command: no lander runs at the same time. Raises LakeUnavailable, Fenced.
     """
     last = None
     for last in value_log.read(seq):
@@ -131,7 +133,7 @@ def land_rest(bronze: Bronze, value_log: ValueLog, seq: int) -> Segment | None:
 
 
 def _without_bronze(value_log: ValueLog, nothing: Checkpoint[Any], error: LakeUnavailable) -> Recovered:
-    """From the value log alone. Raises the error when the log doesn't say where to go on."""
+    """Recover from the value log alone. Raises the error if the log doesn't say where to continue."""
     checkpoint, last, tail = None, None, value_log.tail()
     for record in value_log.heads():
         if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:

@@ -1,8 +1,8 @@
-"""How long an unreachable or refusing source is asked again within a run.
+"""How long a run keeps trying to reach a source that is down, or that refuses.
 
-In:  one failure after the other.
-Out: how long to wait before the next try; or the failure itself at the run's end, SourceRefused for
-     an answer given by the server for minutes.
+In:  one failure after another.
+Out: how long to wait before the next try. At the run's end it raises the failure itself. After
+     minutes of the same answer by the server it raises SourceRefused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Retries:
         self._answered_at = 0.0
 
     def wait_seconds(self, error: SourceUnavailable, *, heard: bool) -> float:
-        """heard: something came since the last failure. Raises the error when no time is left, SourceRefused."""
+        """heard: events came since the last failure. Raises the error if no time is left;
+        SourceRefused.
+        """
         self._failures = 1 if heard else self._failures + 1
         self._count(error, heard=heard)
         wait = _BACKOFF_SECONDS[min(self._failures, len(_BACKOFF_SECONDS)) - 1]

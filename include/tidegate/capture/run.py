@@ -1,12 +1,12 @@
-"""One capture run of one source: the source's reader -> segments -> value log -> bronze, for a while.
+"""One capture run of one source, for a limited time: reader -> segments -> value log -> bronze.
 
 In:  a pipeline, the name of a source in it, the source; bronze and the value log as the last run left them.
 Out: bronze/segments, continued; a CaptureResult.
 
-Order of things, and why it loses nothing. A segment is written to the value log and synced before the lander may see
-it. Bronze is appended exactly once per seq. On start the value log's segments beyond bronze land first, and the source
-is asked for the events after the last of them. Nothing at all is written before the lake and the source are found
-good. capture/source.py has the duties of a source, and the relation of the places where capture stands.
+The order, and why it loses nothing: a segment is written to the value log and synced before the lander may see it.
+Bronze is appended exactly once per seq. At the start, the value log's segments beyond bronze land first, and the source
+is asked for the events after the last of them. Nothing at all is written before the lake and the source are checked.
+capture/source.py has the duties of a source, and the four places that say how far capture is.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from tidegate.tables import SegmentFlag
 
 log = logging.getLogger(__name__)
 
-_ROOM_BYTES = 1 << 20  # of frames and contexts
+_ROOM_BYTES = 1 << 20  # for frames and contexts
 
 
 @dataclass(slots=True)
 class CaptureRun:
-    """source gives the run's reader, once per run(). state_dir: of the value log, if no key names one."""
+    """source: gives the run's source, once per run(). state_dir: for the value log, if no key names its path."""
 
     pipeline: Pipeline
     source_name: str
@@ -68,8 +68,8 @@ class CaptureRun:
         stop: threading.Event | None = None,
         on_progress: Callable[[CaptureProgress], None] | None = None,
     ) -> CaptureResult:
-        """Until the time is up, nothing new came for idle_seconds, or stop is set. Raises Terminal errors
-        at once; a lost connection is made anew while time is left, except the first.
+        """Run until the time is up, until nothing new came for idle_seconds, or until stop is set. Raises Terminal
+        errors at once. A lost connection is made again while time is left, but not the first one.
         """
         if self.source_name not in self.pipeline.sources:
             raise ConfigError(
@@ -93,7 +93,7 @@ class CaptureRun:
 
 
 class _Loop:
-    """State of a whole run, over several connections."""
+    """The state of a whole run, over several connections."""
 
     value_log: ValueLog
 
@@ -121,23 +121,23 @@ class _Loop:
         self.news_at = time.monotonic()
         self.land_at: float | None = None
         self.landed_at = 0.0
-        self._end_asked = False  # of the transaction that was open when something was due
+        self._end_asked = False  # whether the end of the open transaction is asked for, since a landing was due in it
         self.reported_at = time.monotonic()
         self.reported_bytes = 0
-        self.behind_until = math.inf  # so long a replica that lacks what is captured may catch up
+        self.behind_until = math.inf  # until then a replica that lacks captured events may catch up
 
     def place(self) -> dict[str, str | int]:
-        """Fields of each line of our log: the work, and the end of the captured log."""
+        """Fields for each line of our log: the pipeline, the source, and the end of the captured log."""
         return {"pipeline": self.run.pipeline.pipeline, "source": self.run.source_name} | self.checkpoint.in_log
 
     def start(self) -> SourceReader:
-        """Connect and find where to go on. Nothing is written before the source is found good."""
+        """Connect, and find where to continue. Nothing is written before the source is checked."""
         attempt = 0
         while True:
             attempt += 1
             reader = self.source.connect()
             try:
-                # The lease goes first: recovery writes a first start's baseline, and the log's debt.
+                # The lease comes first: recovery records a first start's baseline, and the value log's debt.
                 self.lease.take()
                 self._recover(reader)
             except SourceUnavailable as error:
@@ -152,7 +152,7 @@ class _Loop:
                 return reader
 
     def _recover(self, reader: SourceReader) -> None:
-        """Find where bronze and the value log end; or record a baseline. Raises PositionLost, Fenced."""
+        """Find where bronze and the value log end, or record a baseline. Raises PositionLost, Fenced."""
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         form, owner = settings.compression, run.pipeline.pipeline
         self.bronze = Bronze(run.lake, name, owner=owner, compression=form, continues=source.check_continues)
@@ -181,7 +181,7 @@ class _Loop:
                 self.checkpoint = reader.first_checkpoint(self.captured)
             failpoint("capture_after_first_start")
         except BaseException:
-            if owes_newly and self.recovered.backlog is None:  # nothing was acknowledged: it may begin elsewhere
+            if owes_newly and self.recovered.backlog is None:  # nothing was acknowledged: capture may begin elsewhere
                 owing.settle(self.value_log)
             self.value_log.close()
             raise
@@ -224,11 +224,11 @@ class _Loop:
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end, landed)
 
     def _read_or_settle(self, reader: SourceReader) -> Reason:
-        """A stopped run owes nothing: capture may begin anew at another machine."""
+        """After a stop nothing is owed to bronze, so capture may begin again on another machine."""
         try:
             return self._read_over_connections(reader)
         except TidegateError:
-            with suppress(TidegateError):  # the lander's own
+            with suppress(TidegateError):  # an error of the lander
                 if self.source.promises and self.lander.drain():
                     Owing(self.run.lake, self.run.source_name).settle(self.value_log)
             raise
@@ -239,7 +239,7 @@ class _Loop:
             heard = self.bytes
             try:
                 reader.open(self.checkpoint)
-                self.news_at = time.monotonic()  # quiet is what a source is that was asked
+                self.news_at = time.monotonic()  # the source counts as quiet only from its first answer on
                 return self._until_done(reader)
             except SourceUnavailable as error:
                 why = error
@@ -251,7 +251,7 @@ class _Loop:
             reader = fresh
 
     def _renewed(self, why: SourceUnavailable, retries: Retries, *, heard: bool) -> SourceReader | None:
-        """A new connection as soon as the source answers; None when told to stop meanwhile."""
+        """A new connection, as soon as the source answers; None if it is told to stop meanwhile."""
         while True:
             wait = retries.wait_seconds(why, heard=heard)
             log.warning("connection lost, trying again in %s s: %s", wait, why)
@@ -277,7 +277,7 @@ class _Loop:
             if reason is not None:
                 self._keep(reader.cut_soon(), reader)
                 return reason
-            # Inside a transaction nothing is due before more of it comes.
+            # Inside a transaction nothing is due until more of it comes.
             due = None if reader.in_transaction else self.land_at
             wait = limits.CAPTURE_POLL_SECONDS if due is None else min(max(due - now, 0.0), limits.CAPTURE_POLL_SECONDS)
             came = reader.receive(max(wait, 0.001))
@@ -295,13 +295,13 @@ class _Loop:
             self._tell(reader)
 
     def _reply(self, reader: SourceReader) -> None:
-        """A commit waits at the source: its rows are made durable now, then the source hears so."""
+        """A commit waits at the source: make its rows durable now, then tell the source."""
         self._keep(reader.cut_now(), reader)
         failpoint("capture_before_reply")
         reader.acknowledge()
 
     def _over(self, now: float) -> Reason | None:
-        """Whether and why to end. A failing lake keeps a run going: the next couldn't ask it."""
+        """Whether to end, and why. While the lake fails a run doesn't end: the next run couldn't ask the lake."""
         if self.stop.is_set():
             return "stopped"
         if now >= self.deadline and not self.lander.troubled:
@@ -311,10 +311,10 @@ class _Loop:
         return None
 
     def _land_what_is_due(self, came: Sequence[Segment], reader: SourceReader) -> None:
-        """Land the log read up to now; inside a transaction its end is asked for, and lands later.
+        """Land the log read so far. Inside a transaction, ask for its end, and land then.
 
-        came: this turn's segments. A stream without a pause is always inside of one: events after the
-        requested end wait for the next time, else each transaction would be cut and synced alone.
+        came: this turn's segments. A stream without pauses is always inside a transaction. Events after the
+        requested end wait for the next time: otherwise each transaction would be cut and synced alone.
         """
         ended = self._end_asked and came and not came[-1].flags & SegmentFlag.OPEN_AT_END
         if not (ended and reader.in_transaction):
@@ -336,16 +336,16 @@ class _Loop:
             now = time.monotonic()
             if reader.waiting_bytes or segments[-1].has_bytes:
                 self.news_at = now
-            if self.land_at is None:  # what comes after a pause needn't wait, what comes all the time lands together
+            if self.land_at is None:  # after a pause it lands soon; in a steady stream much lands together
                 self.land_at = max(now + limits.LAND_SECONDS_MIN, self.landed_at + self._land_seconds)
         if not segments:
             return
         self._wait_for_room(sum(len(segment.payload) for segment in segments))
-        # While the lander returns to memory nothing new may go into the log: it would never reach the end.
+        # While the lander returns to memory, nothing new may go into the log: it would never reach the end.
         self.lander.hold()
         failpoint("capture_before_value_log")
         placed = [LoggedSegment(self.value_log.append(segment), segment) for segment in segments]
-        # Synced first: were the checkpoint or bronze ahead of this disk, a kill would lose what lies between.
+        # First synced: if the checkpoint or bronze were ahead of this disk, a kill would lose what lies between.
         self.value_log.sync()
         failpoint("capture_after_value_log_sync")
         self.checkpoint = reader.checkpoint
@@ -360,10 +360,10 @@ class _Loop:
         return max(self.run.pipeline.land_seconds, self.bronze.live_files * limits.BRONZE_FILE_LAND_SECONDS)
 
     def _wait_for_room(self, size: int) -> None:
-        """A lake may be slower than the source and still take everything: it slows the reader down at the budget's
-        end.
+        """A lake may be slower than the source, and still take everything. Then it slows the reader down when the
+        log's budget is used up.
 
-        One without progress doesn't: append then reports a full log.
+        If the lake makes no progress, there is no wait: append then reports a full log.
         """
         took_at, seq = time.monotonic(), self.lander.committed_seq
         while self.lander.chasing and self.value_log.room_bytes() < 2 * size + _ROOM_BYTES:

@@ -1,12 +1,12 @@
-"""Stopped work: capture of a source, apply of a pipeline, by the last sign in its lease.
+"""Stopped work: capture of a source, or apply of a pipeline, judged by the last sign in its lease.
 
 In:  the newest entry of the lease; since when a change waits for the work; the time.
-Out: a Silence and its words; None while the work goes on.
+Out: a Silence, with words for it; None while the work goes on.
 
-A running process renews its lease every ten seconds. A process that ends by itself releases it, also
-after an error. It may then rest until there is work: capture waits in Airflow's triggerer, and apply
-waits until bronze has changes. An entry's times are by its writer's clock, so they only go into
-people's words and decide nothing.
+A running process renews its lease every ten seconds. A process that ends by itself releases it,
+also after an error. It may then rest until there is work: capture waits in Airflow's triggerer, and
+apply waits until bronze has changes. An entry has times of its writer's clock. Only people read
+them: they decide nothing.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class LeasedWork(StrEnum):
 
 
 class LastSign(StrEnum):
-    """The last sign of a work."""
+    """The last sign of stopped work."""
 
-    KILLED = "killed"  # its process is gone, and released nothing
-    SILENT = "silent"  # it says nothing any more: its process, or its machine, may be gone
-    ENDED = "ended"  # it ended by itself, well or with an error, and nothing has begun it again
+    KILLED = "killed"  # its process is gone without a release
+    SILENT = "silent"  # it gives no sign any more: its process or its machine may be gone
+    ENDED = "ended"  # it ended by itself, normally or with an error, and nothing has started it again
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseHolder:
-    """Work that goes on. of: the source, or the pipeline. host: of its process. since: Unix time."""
+    """Work going on. of: the source, or the pipeline. host: of its process. since: Unix time."""
 
     work: LeasedWork
     of: str
@@ -60,26 +60,26 @@ class Silence:
 
     @property
     def command(self) -> str:
-        """The same work without Airflow."""
+        """The command for the same work without Airflow."""
         of = f" --source {self.of}" if self.work is LeasedWork.CAPTURE else ""
         return f"tidegate {self.work} {self.pipeline}{of}"
 
     def text(self, now: float) -> str:
-        """The work, and since when it is silent."""
+        """Which work stopped, and since when."""
         at = datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         ago = age_text(max(0.0, now - self.since))
         return f"{self.work} of {self.of} has not answered since {at}, {ago} ago: {_SIGNS[self.sign]}"
 
     @property
     def way_out(self) -> str:
-        """The way to start it again."""
+        """How to start it again."""
         return (
             f"start the DAG {self.dag} in Airflow: unpause it, or do what its log says; `tidegate up {self.pipeline}`"
             f" starts Airflow on this computer. Without Airflow: `{self.command}`"
         )
 
     def plain(self, now: float) -> dict[str, Any]:
-        """As JSON's own types."""
+        """In JSON's own types."""
         row = {"work": str(self.work), "of": self.of, "sign": str(self.sign), "since": self.since}
         return row | {"dag": self.dag, "text": self.text(now), "way_out": self.way_out}
 
@@ -94,10 +94,11 @@ _SIGNS: Final = {
 def last_sign(
     entry: LeaseEntry | None, now: float, *, waits_since: float | None, rests_seconds: float = math.inf
 ) -> tuple[LastSign, float] | None:
-    """The last sign of stopped work, and its Unix time; None while it goes on, or before its first run.
+    """The last sign of stopped work, and its Unix time; None while it goes on, or before its first
+    run.
 
-    waits_since: the Unix time of the first waiting change; None without one. rests_seconds: its
-    longest rest even so.
+    waits_since: the Unix time of the first waiting change; None without one. rests_seconds: how
+    long the work may rest even then.
     """
     if entry is None:
         return None

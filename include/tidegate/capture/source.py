@@ -1,39 +1,39 @@
-"""The protocols of each kind of source, towards capture and towards apply.
+"""The protocols each kind of source implements, for capture and for apply.
 
 In:  nothing; these are promises.
-Out: Source and SourceReader, a source as capture/run.py knows it; SchemaFeed, PrewriteFeed and
-     Decoder for apply.
+Out: Source and SourceReader, as capture/run.py uses them; SchemaFeed, PrewriteFeed and Decoder for
+     apply.
 
-Why a reader under these rules loses nothing and doubles nothing:
+Why a reader that keeps these rules loses nothing and doubles nothing:
 
-- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the
-  one before in seq and in commit_ts, and `checkpoint` stands after the last one given. The given
-  events are thus exactly those at or before `checkpoint`, and all missing ones lie after it.
-- The loop syncs given segments to the value log before it takes over `checkpoint` as its own, hands
-  them to the lander, or lets the reader acknowledge them. Until then the source still has them:
-  segments lost by a kill can be asked for again.
+- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order. Each continues the one
+  before it in seq and in commit_ts, and `checkpoint` stands after the last one given, so the given
+  events are exactly those at or before `checkpoint`, and all others lie after it.
+- The loop first syncs given segments to the value log. Only then it takes over `checkpoint` as its own,
+  hands the segments to the lander, or lets the reader acknowledge them. Until then the source still has
+  them: segments lost by a kill can be asked for again.
 - A reader opened at a checkpoint gives the log after it, or `resume` has said why it can't
-  (PositionLost). It gives nothing twice, also where the source itself begins further back: it walks
-  and drops the log before the checkpoint.
-- A segment names the transactions it may bring to a window: those of its range of commit_ts, if its
-  kind is one of WHOLE_KINDS (segments/segment.py), and none with an end outside of it and of its
-  continuations.
-- `resolved_ts` is below every transaction still to come: so no later segment changes anything cut
+  (PositionLost). It gives nothing twice. If the source itself begins further back, the reader
+  drops the log before the checkpoint.
+- A segment names the transactions it may bring to a window. If its kind is one of WHOLE_KINDS
+  (segments/segment.py), these are the ones in its range of commit_ts. They end in it, or in the
+  segments that continue it.
+- `resolved_ts` is below every transaction still to come, so no later segment changes a cut at or
   below it.
-- `check_continues` is asked once more of every pair of neighbours as they land, by their rows
+- `check_continues` checks every pair of neighbours once more as they land, by their rows
   alone.
 
-Where capture of a source stands is known in four places, each at or before the one above it:
+Four places say how far capture of a source is. Each is at or before the one above it:
 
-    reader.checkpoint      after the last segment that was given; lost with the process
-    loop.checkpoint        after the last segment that is synced in the value log: a new connection
-                           continues there after a lost one
-    captured.tail          the newest segment with bytes among those: continuity compares it with
+    reader.checkpoint      after the last segment given; lost with the process
+    loop.checkpoint        after the last segment synced in the value log; a new connection
+                           continues there
+    captured.tail          the newest segment with bytes among those; continuity compares it with
                            the source's own
-    lander.committed_seq   the last segment that bronze has: below it the value log may be deleted
+    lander.committed_seq   the last segment that bronze has; below it the value log may be deleted
 
-The first two are equal between two turns of the loop. A new run finds the second again from the
-value log, or, without one, from bronze: from the fourth (capture/recovery.py).
+The first two are equal between two turns of the loop. A new run finds the second one in the value
+log, or, without a log, from bronze by the fourth (capture/recovery.py).
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ TableName: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """When the source purges uncaptured log, if capture stood still from now on.
+    """When the source would purge uncaptured log, if capture stopped now.
 
-    seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: the
-    next events are gone. rule: age | size | hours (a service's own), whichever comes first; gone;
-    unkept: a service keeps no file; for None "", or unread: a service's hours are hidden.
-    oldest_file: the source's; files_before: the number of the source's files before capture's.
+    seconds_left: None if no rule of the source purges anything, or if it isn't known yet; 0: the
+    next events are gone. rule: the one that comes first: age | size | hours (a service's own);
+    gone; unkept: a service keeps no file. Without seconds_left it is "", or unread: a service's
+    hours are hidden. oldest_file: the source's. files_before: how many files the source has before
+    capture's.
     """
 
     seconds_left: float | None
@@ -73,9 +74,9 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class ClockState:
-    """The source's clock beside this machine's. ahead_seconds: as it was read last; doubted: it
-    leapt, and isn't believed yet; lowered: segments of this run with transactions dated later than
-    it.
+    """The source's clock compared with this machine's. ahead_seconds: at the last reading. doubted:
+    it leapt, and isn't believed yet. lowered: how many segments of this run have transactions
+    dated after that clock.
     """
 
     ahead_seconds: float = 0.0
@@ -84,28 +85,28 @@ class ClockState:
 
 
 class SourceReader(Protocol):
-    """One connection to a source: first the place to go on from is found, then it is read from
+    """One connection to a source. It first finds the place to continue from, and then reads from
     there.
 
-    Every method may raise SourceUnavailable: the connection is of no more use, and a new one goes
-    on from the loop's checkpoint.
+    Every method may raise SourceUnavailable: then this connection is useless, and a new one
+    continues from the loop's checkpoint.
     """
 
     @property
     def checkpoint(self) -> Checkpoint[Any]:
-        """Behind the last segment given; once open() was called."""
+        """After the last segment given. Valid once open() was called."""
         ...
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the log read so far ends inside a transaction: nothing of it can be cut before
-        more comes.
+        """Whether the log read so far ends inside a transaction: none of it can be cut before more
+        comes.
         """
         ...
 
     @property
     def waiting_bytes(self) -> int:
-        """Read and not yet given."""
+        """Bytes read, and not given yet."""
         ...
 
     @property
@@ -115,12 +116,12 @@ class SourceReader(Protocol):
 
     @property
     def reply_due(self) -> bool:
-        """Whether a commit at the source waits until the log read so far is durable here."""
+        """Whether a commit at the source waits for us until the log read so far is durable here."""
         ...
 
     @property
     def sends_on(self) -> bool:
-        """Whether the source has shown, since heartbeat() was last called before, that more is to come from its log."""
+        """Whether the last heartbeat() saw that the source's log has more to send."""
         ...
 
     @property
@@ -129,17 +130,17 @@ class SourceReader(Protocol):
         ...
 
     def first_checkpoint(self, captured: Captured) -> Checkpoint[Any]:
-        """The beginning of a source without captured log; the schema true there is recorded.
+        """Where a source without captured log begins. The schema that is valid there is recorded.
 
         Raises PositionLost, SourceRefused, LakeUnavailable.
         """
         ...
 
     def resume(self, checkpoint: Checkpoint[Any], captured: Captured, *, patient: bool) -> Checkpoint[Any]:
-        """The checkpoint as this connection can go on from it.
+        """The checkpoint from which this connection can continue.
 
-        Raises PositionLost when it can't, or no longer has the captured log; patient: SourceBehind
-        while it may still get it.
+        Raises PositionLost if it can't, or if the source no longer has the captured log. patient:
+        SourceBehind while it may still get it.
         """
         ...
 
@@ -148,33 +149,35 @@ class SourceReader(Protocol):
         ...
 
     def receive(self, timeout_seconds: float) -> list[Segment]:
-        """Wait for events, and give full segments; [] is no sign of an end. Raises
+        """Wait for events, and give the segments that are full. [] doesn't mean an end. Raises
         StreamCorrupt.
         """
         ...
 
     def cut_soon(self) -> list[Segment]:
-        """The read bytes as one segment; [] inside a transaction: it is then cut as soon as it
-        ends.
+        """The bytes read so far, as one segment. Inside a transaction []: it is cut as soon as this
+        one ends.
         """
         ...
 
     def cut_now(self) -> list[Segment]:
-        """The read bytes, even if they end inside a transaction: they must become durable."""
+        """The bytes read so far, even inside a transaction: they must become durable."""
         ...
 
     def heartbeat(self) -> Segment | None:
-        """A segment without bytes to move resolved_ts, after the source has shown a quiet log
-        before it.
+        """A segment without bytes that moves resolved_ts, if the source has shown that its log is
+        quiet up to there.
         """
         ...
 
     def acknowledge(self) -> None:
-        """Reply to the source: all it asked a reply for is durable; only then is reply_due over."""
+        """Reply to the source: everything that waits for a reply is durable. Only this ends
+        reply_due.
+        """
         ...
 
     def keep_time(self) -> None:
-        """Called about once a second: reads the source's clock when due."""
+        """Called about once a second. It reads the source's clock when that is due."""
         ...
 
     def retention(self) -> Retention | None:
@@ -196,26 +199,28 @@ class Source(Protocol):
 
     @property
     def promises(self) -> bool:
-        """Whether commits are acknowledged on the strength of the value log: then it is never given up."""
+        """Whether commits are acknowledged because the value log has them. Then this log is never
+        given up.
+        """
         ...
 
     @property
     def clock(self) -> ClockState: ...
 
     def has_begun(self) -> bool:
-        """Whether the lake has what a first start records of it. Raises LakeUnavailable."""
+        """Whether the lake has what a first start records of this source. Raises LakeUnavailable."""
         ...
 
     def connect(self) -> SourceReader:
-        """Connect, and refuse a source unfit for capture, before anything is written.
+        """Connect, and refuse a source that can't be captured, before anything is written.
 
         Raises SourceRefused, SourceUnavailable.
         """
         ...
 
     def check_continues(self, before: Segment, after: Segment) -> None:
-        """Whether one segment's place at the source follows another's; seq and commit_ts are known
-        to.
+        """Check that one segment's place at the source follows another's. Their seq and commit_ts
+        are checked elsewhere.
 
         Raises StreamCorrupt for a gap or an overlap.
         """
@@ -223,18 +228,18 @@ class Source(Protocol):
 
 
 class SchemaFeed(Protocol):
-    """The facts in a segment about tables' definitions, in log order."""
+    """The facts in a segment about the definitions of tables, in log order."""
 
     def __call__(self, segment: Segment) -> Sequence[DdlStatement]:
-        """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""
+        """Raises StreamCorrupt for broken bytes, UnknownEvent for an unknown event."""
         ...
 
 
 class PrewriteFeed(Protocol):
-    """The rows of a segment waiting for an answer, and its answers, in log order."""
+    """The rows of a segment that wait for an answer, and the answers in it, in log order."""
 
     def __call__(self, segment: Segment) -> Sequence[Pending | PrewriteAnswer]:
-        """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""
+        """Raises StreamCorrupt for broken bytes, UnknownEvent for an unknown event."""
         ...
 
 
@@ -249,9 +254,10 @@ class Decoder(Protocol):
         *,
         known: Known,
     ) -> Iterator[DecodedSegment]:
-        """In bounded memory: several parts, in log order. Raises StreamCorrupt, UnknownEvent.
+        """In several parts, in log order, with bounded memory. Raises StreamCorrupt, UnknownEvent.
 
-        Prewrites are left out. With known.answers only the named ones are given, each row with the
-        commit_ts of its answer; in log order, not in the order of the answers.
+        Prewrites are left out. With known.answers only the prewrites named there are given, each
+        row with the commit_ts of its answer. They come in log order, not in the order of the
+        answers.
         """
         ...

@@ -1,13 +1,14 @@
-"""One capture per source: its lease is needed to land segments of it.
+"""One capture per source: only the holder of its lease lands segments of it.
 
 In:  a lake, a source.
 Out: the lease, taken before anything is written; a check before each landing.
 
-Capture reads on while the lake is silent: the value log takes new segments. The lease is then taken
-before the first landing. A lease that ended during an outage is taken again, unless another capture
-took it meanwhile. Bronze refuses a second writer by itself, too (tidegate/lake/bronze/table.py),
-but only after both have read the same. While nobody held the lease the lake may have been moved
-away: then capture ends here, and its value log keeps the segments without another place.
+While the lake doesn't answer, capture reads on, and the value log takes the segments. Then it takes
+the lease before the first landing. A lease that ended during an outage is taken again, unless
+another capture took it meanwhile. Bronze itself also refuses a second writer
+(tidegate/lake/bronze/table.py), but only after both have read the same. While nobody held the
+lease, the lake may have been moved away: then capture ends here, and its value log keeps the
+segments no other place has.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SourceLease:
-    """A context manager; it releases everything taken inside. stop: ends the wait for another's
-    sign of life.
+    """A context manager. It releases the lease that was taken inside. stop: ends the wait for a
+    sign of life of another holder.
     """
 
     lake: LakeFiles
     source: str
     stop: threading.Event
     _lease: Lease | None = field(default=None, init=False)
-    _is_lake: bool = field(default=False, init=False)  # looked at since the lease was taken
+    _is_lake: bool = field(default=False, init=False)  # checked since the lease was taken
 
     def __enter__(self) -> Self:
         return self
@@ -46,18 +47,18 @@ class SourceLease:
             self._lease.release()
 
     def take(self) -> None:
-        """Before anything is written. Raises LeaseHeld, LakeRefused."""
+        """Call it before anything is written. Raises LeaseHeld, LakeRefused."""
         try:
             self._hold()
         except LakeUnavailable as error:
             log.warning("capture goes on without its lease until the lake answers: %s", error)
 
     def check(self) -> None:
-        """Before a landing: check no other capture of the source has begun. Costs a look at the
-        clock.
+        """Call it before a landing: it checks that no other capture of the source has begun. Costs
+        a look at the clock.
 
-        Raises LeaseHeld when one has; LakeRefused when the lake was moved away meanwhile;
-        LakeUnavailable when it can't be known, or isn't allowed any more.
+        Raises LeaseHeld if another has begun; LakeRefused if the lake was moved away meanwhile;
+        LakeUnavailable if this can't be known, or if the lake may not be used any more.
         """
         try:
             self._hold()

@@ -1,11 +1,12 @@
-"""Whether anything is missing: the lake's positions beside the sources' own.
+"""Whether anything is missing: the lake's positions compared with the sources' own.
 
-In:  a pipeline, its lake, a way to ask its sources (one without an answer can't be asked).
-Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
+In:  a pipeline, its lake, a function that asks a source (a source without an answer can't be
+     asked).
+Out: a CaptureStanding, for `tidegate status` and the page in Airflow. Nothing is written.
 
 A source without writes sends nothing, so the newest time in the lake gets older although nothing is
-missing. In the lake alone, a quiet source looks like a stuck capture. Only the server can tell one
-from the other, by the end of its binlog.
+missing. In the lake alone, a quiet source looks like a stuck capture. Only the server can tell them
+apart, by the end of its binlog.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from tidegate.remedy import PUT_BACK
 from tidegate.table_names import splits
 from tidegate.tables import State
 
-# The name of a source -> what it answers; every failure is an answer too.
+# The name of a source -> its answer. A failure is an answer, too.
 Ask = Callable[[str], "SourceAnswer"]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer of a source. tables: (database, table) kept by the pipeline; None where they aren't
-    known, or are too many to be looked at. error: why it gave no answer; refused: a person must end
-    that. fault: the error's class.
+    """A source's answer. tables: (database, table) the pipeline keeps; None if they aren't known,
+    or are too many to be listed. error: why it gave no answer. refused: a person must end that.
+    fault: the error's class.
 
-    clock_ahead_seconds: its clock minus this machine's. host: the answering host. binlogs: None
-    where the account may not see them.
+    clock_ahead_seconds: its clock minus this machine's. host: the host that answered. binlogs: None
+    if the account may not see them.
     """
 
     server_id: int = 0
@@ -64,16 +65,16 @@ class SourceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SourceStanding:
-    """nothing_missing: bronze ends where the server's binlog does; None when the server could not
-    be asked.
+    """nothing_missing: whether bronze ends where the server's binlog does; None if the server could
+    not be asked.
 
-    lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is
+    lag_seconds: 0 if nothing is missing; else the age of the newest time up to which bronze is
     complete; None before the first segment. changed_at: bronze's last transaction. behind_ts: for a
-    source left behind by the cut, up to where all of it is in silver: its tables wait there.
-    unheard: the remedy for a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when
-    the server purges uncaptured log, if capture stops now; behind_bytes: of its uncaptured binlog;
-    unapplied_bytes: of bronze not in silver, by whole files. None where nobody can say. is_down: it
-    doesn't answer, which may pass. lost: of lost_words.
+    source left behind by the cut, up to where silver has all of it: its tables wait there. unheard:
+    what to do about a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when the
+    server would purge uncaptured log, if capture stopped now. behind_bytes: of its binlog, not
+    captured. unapplied_bytes: of bronze, not in silver, counted by whole files. None if it isn't
+    known. is_down: it doesn't answer, which may pass. lost: from lost_words.
     """
 
     source: str
@@ -93,22 +94,23 @@ class SourceStanding:
 
     @property
     def is_purged(self) -> bool:
-        """Whether the server has purged the binlog file of capture's place, and goes on after it."""
+        """Whether the server has purged the binlog file of capture's place, and has newer ones."""
         return self.nothing_missing is False and self.purge is not None and self.purge.rule == "gone"
 
 
-# For a person who misses such a table (CaptureStanding.unseen).
+# For a person who misses a table of CaptureStanding.unseen.
 UNSEEN_WORDS: Final = "a snapshot brings rows from before capture; an empty table comes with its first change"
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureStanding:
-    """lag_seconds: of silver, held tables aside; None before the first cut.
+    """lag_seconds: of silver, without held tables; None before the first cut.
 
-    unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of
-    `tidegate rebuild`'s tables beside silver. ahead: the cut is of a TiDB's or a changefeed's
-    future, and apply goes no further. silences: capture of a source, and apply, where it has
-    stopped; holders: where it goes on. first_cut_at: when the first cut was published, Unix time; None before it.
+    unseen: logical tables of a source no cut has, since they had no change yet. rebuilt: paths of
+    the tables that `tidegate rebuild` made beside silver. ahead: the cut comes from the future of a
+    TiDB or a changefeed, and apply doesn't go on. silences: capture of a source, or apply, that has
+    stopped. holders: those that are going on. first_cut_at: when the first cut was published, Unix
+    time; None before it.
     """
 
     pipeline: str
@@ -124,7 +126,7 @@ class CaptureStanding:
     first_cut_at: float | None = None
 
     def silence(self, work: LeasedWork, of: str) -> Silence | None:
-        """The silence of a source's capture, or of the pipeline's apply; None while it goes on."""
+        """The silence of a source's capture, or of the pipeline's apply; None while it is going on."""
         return next((each for each in self.silences if (each.work, each.of) == (work, of)), None)
 
     @property
@@ -133,30 +135,32 @@ class CaptureStanding:
 
     @property
     def unapplied_bytes(self) -> int:
-        """Bytes of bronze not in silver, of all sources."""
+        """Bytes of bronze that silver lacks, over all sources."""
         return sum(source.unapplied_bytes for source in self.sources)
 
     @property
     def alive(self) -> list[str]:
-        """Names of the tables going on."""
+        """Names of the tables that still get changes."""
         return [table.table for table in self.tables if not table.has_ended]
 
     @property
     def left_behind(self) -> list[SourceStanding]:
-        """Sources left behind by the cut."""
+        """Sources the cut has left behind."""
         return [source for source in self.sources if source.behind_ts is not None]
 
     @property
     def skew_seconds(self) -> float:
-        """The largest difference between the clocks of the answering sources: rows of the fastest
-        clock are visible later by it.
+        """The largest difference between the clocks of the sources that answered. Rows dated by the
+        fastest clock become visible later by it.
         """
         ahead = [source.server.clock_ahead_seconds for source in self.sources if not source.server.error]
         return max(ahead) - min(ahead) if ahead else 0.0
 
     @property
     def nothing_missing(self) -> bool:
-        """Every source is captured, and silver has all of it, held tables aside."""
+        """Whether every source is captured to its end, and silver has all of it, except held
+        tables.
+        """
         return bool(self.sources) and self.lag_seconds == 0 and not self.ahead
 
     def seconds_behind(self, table: TableStatus) -> float | None:
@@ -166,12 +170,12 @@ class CaptureStanding:
         return _age(table.applied_ts)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; a source's state in bronze stands in its entry itself."""
+        """Plain values. A source's state in bronze is in its own entry."""
         sources = []
         for source in self.sources:
             captured = asdict(source.captured) if source.captured else {}
             server = asdict(replace(source.server, binlogs=None))
-            del server["binlogs"]  # thousands of files; `purge` is what they mean
+            del server["binlogs"]  # thousands of files; `purge` says what they mean
             row = asdict(replace(source, captured=None, server=SourceAnswer())) | {"server": server}
             del row["captured"]
             if_down = purging.if_down(source.purge) if source.purge else ""
@@ -195,7 +199,7 @@ class CaptureStanding:
 
 def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | None = None) -> CaptureStanding:
     """state_dir: of this machine's value logs, if it may have some. Raises LakeUnavailable, OSError
-    when the lake can't be read.
+    if the lake can't be read.
     """
     servers = {name: ask(name) for name in pipeline.sources}
     cut_ts = lake_status.cut_ts(lake)
@@ -232,8 +236,8 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | No
 
 
 def lost_words(pipeline: Pipeline, source: str, state_dir: Path) -> str:
-    """The ways out of a lake without the source, if this machine has captured it into some lake;
-    "" if not.
+    """The ways out of a lake without this source, if this machine has captured the source into some
+    lake; "" if it hasn't.
     """
     folder = value_log_folder(pipeline, source, state_dir)
     last = status_file.read(folder)
@@ -262,15 +266,15 @@ def _holders(leases: _Leases, silences: Collection[Silence]) -> Iterator[LeaseHo
 def _silences(
     pipeline: Pipeline, leases: _Leases, cut_ts: int, sources: tuple[SourceStanding, ...]
 ) -> Iterator[Silence]:
-    """Capture of each source, and apply, where it has stopped."""
+    """Capture of each source, and apply, if it has stopped."""
     now, name = time.time(), pipeline.pipeline
     for source in sources:
         entry = leases[LeasedWork.CAPTURE, source.source]
-        # Nobody knows since when the server is ahead: of a capture at rest perhaps since this moment.
+        # It isn't known since when the server is ahead: for a capture at rest, perhaps only since now.
         waits = source.nothing_missing is False and pipeline.watched_while_at_rest(source.source) is None
         rests = pipeline.capture.run_for_seconds
         sign = last_sign(entry, now, waits_since=0.0 if waits else None, rests_seconds=rests)
-        # It tries again and again to reach a source that is down, without a lease.
+        # While a source is down, capture tries again and again to reach it, and holds no lease.
         if sign is not None and not (source.is_down and sign[0] is LastSign.ENDED):
             yield Silence(LeasedWork.CAPTURE, source.source, name, *sign, source.capture_dag)
     entry = leases[LeasedWork.APPLY, name]
@@ -280,7 +284,9 @@ def _silences(
 
 
 def _unapplied_since(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """Since when bronze has changes for apply, and every source is above the cut; None while that isn't so."""
+    """Since when bronze has changes for apply, with every source above the cut; None if it isn't
+    so.
+    """
     counted = [source.captured for source in sources if source.behind_ts is None]
     known = [captured for captured in counted if captured is not None]
     resolved_ts = min((captured.resolved_ts for captured in known), default=0)
@@ -293,7 +299,7 @@ def _unapplied_since(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float 
 def source_standing(
     name: str, captured: SourceStatus | None, server: SourceAnswer, behind_ts: int | None = None
 ) -> SourceStanding:
-    """A source's part of the standing, by bronze and its answer."""
+    """One source's part of the standing, from bronze and from its answer."""
     if captured is None:
         return SourceStanding(name, None, server, None, None, "-", behind_ts)
     missing: bool | None = None
@@ -317,8 +323,8 @@ def source_standing(
 
 
 def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) -> tuple[Retention | None, int | None]:
-    """Nothing is known of a server with files other than the captured ones: another host has names
-    of its own.
+    """Nothing is known of a server without the captured files: another host has file names of its
+    own.
     """
     if server.binlogs is None or captured.server_id != server.server_id:
         return None, None
@@ -330,7 +336,7 @@ def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) ->
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """The lag of silver: the age of the first waiting change, and at least the lag of capture."""
+    """The lag of silver: the age of the first waiting change, but at least the lag of capture."""
     if not cut_ts:
         return None
     known = [source.captured for source in sources if source.captured is not None]

@@ -1,8 +1,8 @@
-"""The state of capture, for a look from outside, also while the lake can't be asked.
+"""The state of capture for other processes, also while the lake doesn't answer.
 
 In:  the lander, the value log, the run's counters.
-Out: a CaptureStatus about once a second, in `status.json` beside the value log; a line in the log
-     when it is needed.
+Out: a CaptureStatus about once a second, in `status.json` beside the value log; if needed, a line
+     in the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidegate.config import Pipeline
 from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, DISK_ANSWER_SECONDS, LAKE_RATE_SECONDS
 from tidegate.patience import Patience
 
-if TYPE_CHECKING:  # heavy, and whoever only reads needs neither
+if TYPE_CHECKING:  # heavy, and a reader of the status needs neither
     from tidegate.capture.lander import Lander
     from tidegate.capture.value_log.log import ValueLog
 
@@ -37,14 +37,14 @@ _PATIENCE: Final = Patience(DISK_ANSWER_SECONDS)
 
 @dataclass(frozen=True, slots=True)
 class CaptureStatus(ChaserStatus):
-    """The lander's status and the value log's.
+    """The status of the lander and of the value log.
 
-    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes:
-    its remaining room; bytes_per_second: its input in the last minute; seconds_left: room at this
-    rate, None without input. retention: when the source purges uncaptured log, None before the
-    first look. clock_ahead_seconds: the source's clock minus this machine's; clock_doubted: it
-    leapt, and isn't believed yet; lowered: segments with transactions dated after the source's
-    clock.
+    Times are Unix seconds. behind_bytes: in the value log, but neither in bronze nor in memory.
+    room_bytes: how much the value log may still take. bytes_per_second: what came in the last
+    minute. seconds_left: how long the room lasts at this rate; None without input. retention: when
+    the source would purge uncaptured log; None before the first look. clock_ahead_seconds: the
+    source's clock minus this machine's. clock_doubted: it leapt, and isn't believed yet. lowered:
+    segments with transactions dated after the source's clock.
     """
 
     lake_error: str
@@ -65,7 +65,7 @@ class CaptureStatus(ChaserStatus):
 
 
 class StatusFile:
-    """Writes the present state; one per run."""
+    """Writes the present status. One per run."""
 
     def __init__(self, value_log: ValueLog, clock: Callable[[], ClockState]) -> None:
         self._value_log = value_log
@@ -79,7 +79,9 @@ class StatusFile:
     def write(
         self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None
     ) -> CaptureStatus:
-        """captured_bytes: of the run so far. A failed write is a warning: capture goes on."""
+        """captured_bytes: of the run so far. If the file can't be written, that is a warning:
+        capture goes on.
+        """
         self._retention = retention or self._retention
         status = self._look(lander, last_seq, captured_bytes)
         now = time.monotonic()
@@ -123,7 +125,7 @@ class StatusFile:
 
 
 def lasts_text(status: CaptureStatus) -> str:
-    """How long this machine's disk keeps segments not taken by the lake."""
+    """How long this machine's disk can keep segments the lake doesn't take."""
     text = f"The value log has {_size(status.value_log_bytes)} and room for {_size(status.room_bytes)}"
     if status.seconds_left is None:
         return text + "; nothing comes at present"
@@ -132,12 +134,12 @@ def lasts_text(status: CaptureStatus) -> str:
 
 
 def disk_text(status: CaptureStatus) -> str:
-    """The use of this machine's disk by the value log."""
+    """How much of this machine's disk the value log uses."""
     return f"the value log has {_size(status.value_log_bytes)} on its disk, and room for {_size(status.room_bytes)}"
 
 
 def clock_text(status: CaptureStatus) -> str:
-    """A warning about the source's clock for people; "" when it is as it should be."""
+    """A warning about the source's clock, for people; "" if there is none."""
     parts = []
     if status.clock_doubted or abs(status.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
         way = "ahead of" if status.clock_ahead_seconds > 0 else "behind"
@@ -150,7 +152,7 @@ def clock_text(status: CaptureStatus) -> str:
 
 
 def read(folder: Path) -> CaptureStatus | None:
-    """The newest status of a run here; None when there is none in a known form."""
+    """The newest status of a run in this folder; None if there is none in a known form."""
     try:
         values: dict[str, Any] = json.loads((folder / _FILE).read_text())
         purging = values.get("retention")
@@ -161,7 +163,9 @@ def read(folder: Path) -> CaptureStatus | None:
 
 
 def read_all(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
-    """Statuses by source, from this machine's value logs; sources without any, or whose disk hangs, are left out."""
+    """Source -> status, from this machine's value logs. Sources without a status, or with a hung disk,
+    are left out.
+    """
     known: dict[str, CaptureStatus] = {}
     for name in pipeline.sources:
         folder = value_log_folder(pipeline, name, state_dir)

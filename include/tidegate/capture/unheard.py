@@ -1,8 +1,7 @@
-"""Silent Pumps of a pipeline.
+"""Pumps of a pipeline that have fallen silent.
 
 In:  a pipeline, its sources in bronze, the time.
-Out: text per Pump, by its name, with the DAG of its capture: a new release's added DAG begins
-     paused.
+Out: per Pump a text with the DAG of its capture, since a DAG a new release adds begins paused.
 
 A running Pump writes a timestamp every few seconds, however quiet its TiDB is. A stopped Pump holds
 the cut back, and nothing else shows it: TiDB goes on committing through the other Pumps.
@@ -19,7 +18,7 @@ from tidegate.text_layout import age_text
 
 
 def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float) -> dict[str, str]:
-    """Keyed by the Pump's name; nothing for a pipeline without captured log. now: Unix time."""
+    """Pump's name -> text. Empty for a pipeline without captured log. now: Unix time."""
     silent = {}
     for name, entry in pipeline.sources.items():
         if (pushed_seconds := entry.traits.pushed_seconds) is None or not captured:

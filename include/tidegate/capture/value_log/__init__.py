@@ -1,5 +1,6 @@
-"""The value log: segments on this machine's disk, synced before anything else hears of them.
+"""The value log: segments on this machine's disk, synced before any other code sees them.
 
 In:  segments in order of seq.
-Out: files of checksummed records, read again after a kill; records in bronze are deleted.
+Out: files of checksummed records, which are read again after a kill. Records that bronze has are
+     deleted.
 """

@@ -1,12 +1,13 @@
-"""An open file of the value log to append to; large payloads go past the kernel's page cache.
+"""An open file of the value log, to append to. Large payloads bypass the kernel's page cache.
 
 In:  the parts of a record, in order.
-Out: bytes at the file's end, not durable before sync().
+Out: bytes at the file's end; they are durable after sync().
 
-The kernel copies what is written into pages of its own, and frees them again as the file is deleted: a sixth of
-capture's CPU. A payload goes to the disk from where it lies (O_DIRECT) if it begins at a whole page both in memory and
-in the file. The head before it and its last bytes go through the cache, in pages that no direct write touches.
-A file system without such writes gets everything through the cache.
+The kernel would copy written data into pages of its own, and free these when the file is deleted: a
+sixth of capture's CPU. A payload that begins at a page boundary, in memory and in the file, goes
+directly to the disk (O_DIRECT). The head before it and its last bytes go through the cache, in
+pages no direct write touches. If a file system has no direct writes, everything goes through the
+cache.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Appender:
         self._end_direct()
 
     def goes_direct(self, payload: Bytes) -> bool:
-        """Whether a payload is worth a place at a whole page."""
+        """Whether a payload is large enough to be written directly."""
         if self._direct is None or len(payload) < VALUE_LOG_DIRECT_BYTES_MIN:
             return False
         return int(np.frombuffer(payload, np.uint8).ctypes.data) % PAGE_BYTES == 0
@@ -58,15 +59,15 @@ class Appender:
         self._through_cache([memoryview(payload)[self._past_cache(payload, at) :]])
 
     def sync(self) -> None:
-        """All that was written is durable (fdatasync)."""
+        """Make all written durable (fdatasync)."""
         os.fdatasync(self._file.fileno())
 
     def cut_off(self, size: int) -> None:
-        """Everything from a size on goes."""
+        """Cut the file to a size."""
         os.ftruncate(self._file.fileno(), size)
 
     def _past_cache(self, payload: Bytes, at: int) -> int:
-        """Write whole pages of a payload to their place; how many of its bytes were written."""
+        """Write the whole pages of a payload directly. Returns how many of its bytes were written."""
         assert self._direct is not None
         whole = memoryview(payload)[: len(payload) // PAGE_BYTES * PAGE_BYTES]
         try:
@@ -77,7 +78,9 @@ class Appender:
             return 0
 
     def _through_cache(self, parts: Sequence[Bytes]) -> None:
-        """Writev until all is written; a short write goes on where it stopped."""
+        """Call writev until everything is written. After a short write it continues where that
+        stopped.
+        """
         waiting = [memoryview(part) for part in parts if len(part)]
         while waiting:
             written = os.writev(self._file.fileno(), waiting)

@@ -1,11 +1,11 @@
-"""One file of the value log, read: by footer, by pointer, or from end to end.
+"""Reads one file of the value log: by footer, by pointer, or from end to end.
 
-In:  a path; nothing is written, and no lock is needed: synced records don't change.
-Out: records and where they lie; a torn tail told from damage.
+In:  a path. Nothing is written, and no lock is needed: synced records don't change.
+Out: records and their places; a torn end, told apart from damage.
 
-A crash leaves a torn end after the last sync: a file ending before its last record does, or with
-unwritten last sectors (zeros). Everything else is damage, and an error with file and offset:
-cutting it off would throw promised segments away.
+A crash leaves a torn end after the last sync. Either the file ends before its last record does, or
+its last sectors were never written (zeros). Everything else is damage, and an error with file and
+offset: to cut it off would throw promised segments away.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ REMEDY: Final = (
     " away: capture then asks the source again for what bronze lacks"
 )
 _SECTOR_BYTES: Final = 512
-_REST_BYTES_MIN: Final = 64  # of a last sector that isn't whole: fewer zeros are a payload's own
+_REST_BYTES_MIN: Final = 64  # of a last, incomplete sector: fewer zeros may belong to a payload
 _CHUNK_BYTES: Final = 1 << 20
-_HEAD_BYTES: Final = 8192  # of most records the whole head, spaces included
-# Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
+_HEAD_BYTES: Final = 8192  # most records have their whole head in here, with its spaces
 _MAGIC: Final = RECORD_MAGIC.to_bytes(4, "little")
 
 
 class Pointer(NamedTuple):
-    """Where a record lies: number of its file, offset in it, bytes with its 16 of frame."""
+    """The place of a record: number of its file, offset in it, bytes with the 16 bytes of its
+    frame.
+    """
 
     file: int
     offset: int
@@ -62,7 +63,7 @@ class Pointer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a file other than the written ones; the next good record begins at `next`."""
+    """Bytes of a file that aren't the written ones. next: where the next good record begins."""
 
     path: Path
     offset: int
@@ -75,7 +76,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """The torn bytes of a crash after the last record; cut off when the log is opened."""
+    """Torn bytes after the last record, from a crash. They are cut off when the log is opened."""
 
     path: Path
     offset: int
@@ -84,7 +85,7 @@ class Torn:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A good record; its segment has no context and payload unless they were asked for."""
+    """A good record. Its segment has context and payload only if they were asked for."""
 
     pointer: Pointer
     segment: Segment
@@ -92,7 +93,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A file's end: its footer when it is full."""
+    """The end of a file: the footer of a full file."""
 
     offset: int
     footer: Footer | None
@@ -108,7 +109,7 @@ class LogFile:
         self._descriptor = descriptor
 
     def at(self, offset: int, count: int) -> bytes:
-        """Up to count bytes. Raises ValueLogError when the disk can't give them."""
+        """Up to count bytes. Raises ValueLogError if the disk can't read them."""
         try:
             return os.pread(self._descriptor, count, offset)
         except OSError as error:
@@ -125,8 +126,8 @@ class LogFile:
         return footer
 
     def segment(self, pointer: Pointer) -> Segment:
-        """A record with all its bytes. Raises ValueLogError when they differ from the written
-        ones.
+        """The segment at a pointer, with all its bytes. Raises ValueLogError if they aren't the
+        written ones.
         """
         judged = self._judge(pointer.offset, whole=True, last=False)
         if not isinstance(judged, Record) or judged.pointer != pointer:
@@ -136,8 +137,8 @@ class LogFile:
         return judged.segment
 
     def heads(self, offset: int = 0) -> Iterator[Record]:
-        """Records from an offset on, without their bulk and unchecked: for finding one's way.
-        Raises ValueLogError.
+        """Records from an offset on, without context and payload, and without a checksum test: to
+        find places. Raises ValueLogError.
         """
         while offset < self.bytes:
             if self.bytes - offset == FOOTER_BYTES and decode_footer(self.at(offset, FOOTER_BYTES)):
@@ -151,8 +152,8 @@ class LogFile:
             offset = head.pointer.end
 
     def walk(self, *, last: bool, whole: bool = False) -> Iterator[Record | Damage | Torn | End]:
-        """Everything in the file, every checksum compared, then an End. last: it may lack a
-        footer, or be torn.
+        """Everything in the file, with every checksum compared, then an End. last: this is the last
+        file, so it may lack a footer, or be torn.
         """
         offset, newest, seq, damaged = 0, 0, 0, False
         while True:
@@ -196,7 +197,9 @@ class LogFile:
         return Record(head.pointer, decode(payload)) if whole else head
 
     def _head(self, offset: int) -> Record | Damage | Torn:
-        """The record at an offset by its two lengths; Torn when the file ends before the record does."""
+        """The record at an offset, by its two lengths. Torn if the file ends before the record
+        does.
+        """
         rest = self.bytes - offset
         start = self.at(offset, RECORD.size + _HEAD_BYTES)
         if len(start) < RECORD.size:
@@ -212,7 +215,7 @@ class LogFile:
         except ValueError:
             return self._damage(offset, "a record's header is damaged")
         if head is None:
-            # Whether the file ends in here, or a length does.
+            # Is it the file that ends in here, or is a length wrong?
             ends = rest < RECORD.size + 4 or rest - RECORD.size < head_bytes(start) <= RECORD_HEAD_BYTES_MAX
             if ends and length > rest - RECORD.size:
                 return Torn(self.path, offset, rest)
@@ -252,7 +255,7 @@ class LogFile:
         return Damage(self.path, offset, what, self._next_record(offset + 1))
 
     def _next_record(self, offset: int) -> int:
-        """Where the next good record begins, or the footer, or the file ends."""
+        """Where the next good record or the footer begins, or where the file ends."""
         end = self.bytes
         if end - FOOTER_BYTES >= offset and decode_footer(self.at(end - FOOTER_BYTES, FOOTER_BYTES)):
             end -= FOOTER_BYTES

@@ -1,14 +1,14 @@
-"""Where a source's value log lies, whatever other sources its pipeline has.
+"""The folder of a source's value log. It doesn't depend on the pipeline's other sources.
 
 In:  a pipeline, a source in it, the folder for logs without a path of their own.
-Out: value_log_folder(): the log's folder; settled_folder(): the same, after a log at its old place
-     was brought there.
+Out: value_log_folder(): the log's folder. settled_folder(): the same, after a log at an old place
+     was moved there.
 
-A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it
-when it had several. A second source then made the first one's log vanish, with its acknowledged
-commits. Such a log is brought to its present place: its files go into a folder beside it, one after
-the other, and the folder is renamed in the end. A start killed in between leaves both parts, and
-the next one goes on with them.
+Once, a log was directly in capture.value_log_path if the pipeline had one source, and in a
+subfolder if it had several, so a second source made the first one's log vanish, with its
+acknowledged commits. Such a log is moved to its present place: its files go one by one into a
+folder beside it, which is renamed in the end. A start killed in between leaves both parts, and the
+next start continues with them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STAMP: Final = "%Y%m%dT%H%M%S%f"
 
 
 def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
-    """A source's value log; capture.value_log_path has a folder of each source."""
+    """A source's value log. capture.value_log_path has a folder for each source."""
     if pipeline.capture.value_log_path is None:
         return state_dir / "value_log" / pipeline.pipeline / source
     return Path(pipeline.capture.value_log_path) / source
@@ -51,9 +51,9 @@ def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
 def settled_folder(
     pipeline: Pipeline, source: str, state_dir: Path, landed: Callable[[Segment], bool] = lambda _: False
 ) -> Path:
-    """Where the value log is to be opened; one at its old place is there afterwards. landed:
-    whether bronze has a segment: of two logs, one whose newest it has is of no use any more. Raises
-    Fenced, ValueLogError.
+    """Where to open the value log, after a log at its old place was moved there. landed: whether
+    bronze has a segment. If there are two logs, the one whose newest segment bronze has is
+    useless. Raises Fenced, ValueLogError.
     """
     folder = value_log_folder(pipeline, source, state_dir)
     if pipeline.capture.value_log_path is not None:
@@ -69,7 +69,7 @@ def settled_folder(
 
 
 def aside(folder: Path) -> Path:
-    """The place of a log without further use, for a person to look at it."""
+    """A place for a log that is no longer used, for a person to look at."""
     return folder.with_name(f"{folder.name}{_LEFT}{datetime.now(UTC):{_STAMP}}")
 
 
@@ -79,7 +79,7 @@ def remove_left(folder: Path) -> None:
     for path in folder.parent.glob(f"{folder.name}{_LEFT}*"):
         try:
             at = datetime.strptime(path.name.removeprefix(f"{folder.name}{_LEFT}"), _STAMP).replace(tzinfo=UTC)
-        except ValueError:  # a name of somebody else's
+        except ValueError:  # not one of our names
             continue
         if at < oldest and path.is_dir():
             log.warning("removing %s, which was moved aside %d days ago or more", path, VALUE_LOG_LEFT_DAYS)
@@ -87,7 +87,7 @@ def remove_left(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder whose name is on disk, as are those of new folders above it.
+    """Make a folder, and sync its name, and those of new folders above it.
     Raises OSError.
     """
     made = [folder]
@@ -99,8 +99,8 @@ def make_folder(folder: Path) -> None:
 
 
 def log_id(folder: Path) -> str:
-    """The id of the log in a folder for the lake, wherever the folder is moved; made at the first
-    call. Raises OSError.
+    """The id of the log in a folder, for the lake. It stays when the folder is moved. The first
+    call makes it. Raises OSError.
     """
     path = folder / _ID
     if not path.exists():
@@ -114,7 +114,7 @@ def log_id(folder: Path) -> str:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Raises Fenced when a process has the log there open."""
+    """Raises Fenced if a process has the log there open."""
     with (folder / LOCK).open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,7 +158,9 @@ def _bring(folder: Path, source: str, landed: Callable[[Segment], bool]) -> None
 
 
 def _move(old: Path, folder: Path) -> None:
-    """A log's files and those beside them, oldest first: a kill leaves a log in both places."""
+    """Move a log's files and those beside them, the oldest first. A kill leaves a log in both
+    places.
+    """
     make_folder(folder)
     for path in [*_files(old), *(old / name for name in _BESIDE if (old / name).exists())]:
         path.rename(folder / path.name)
@@ -172,7 +174,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _owner(folder: Path) -> str:
-    """The source whose segments a log has; "" of one without any, or where there is none."""
+    """The source of a log's segments; "" if there are none, or no log."""
     for path in _files(folder):
         if path.stat().st_size:
             with opened(path) as file:

@@ -1,10 +1,12 @@
-"""The head of the newest segment with bytes, kept when the log's last file with such a segment goes.
+"""The head of the newest segment with bytes. It is kept when the log's last file with such a
+segment is deleted.
 
 In:  a log's folder, a segment's head.
-Out: the same after a crash: a file of one record, without the segment's context and payload.
+Out: the same after a crash: a file with one record, without the segment's context and payload.
 
-A quiet source's file goes with all its rows, and heartbeats alone stay. A start without the lake still compares the
-server's bytes with this segment's place and checksum, to see whether the server lost its newest log.
+A quiet source's file is deleted with all its rows, and only heartbeats stay. A start without the
+lake still compares the server's bytes with this segment's place and checksum: did the server lose
+its newest log?
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ TAIL: Final = "tail"
 
 
 def keep_tail(folder: Path, segment: Segment) -> None:
-    """On disk when this returns. Raises OSError."""
+    """It is on disk when this returns. Raises OSError."""
     new = folder / f"{TAIL}.new"
     new.write_bytes(b"".join(encode(replace(segment, context=b"", payload=b""))))
     sync(str(new))
@@ -35,7 +37,7 @@ def keep_tail(folder: Path, segment: Segment) -> None:
 
 
 def kept_tail(folder: Path) -> Segment | None:
-    """None where none is kept, or it is damaged: then it isn't compared."""
+    """None if none is kept, or if it is damaged: then nothing is compared."""
     path = folder / TAIL
     try:
         data = path.read_bytes()

@@ -1,15 +1,15 @@
-"""The value log: segments on this machine's disk, safe before anything else is done with them.
+"""The value log: segments on this machine's disk, durable before anything else is done with them.
 
 In:  segments in order of seq.
-Out: the same segments after a crash, up to the last complete record; by pointer, or from one on.
+Out: the same segments after a crash, up to the last complete record: by pointer, or from one on.
 
-Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one).
-append writes, sync makes durable, for all appends since the last; a segment counts as captured only
-after sync. Opening reads the footers of full files and scans the last one for its true end: a torn
-tail is cut off, since nothing after the last sync was promised. Reading needs no lock: synced
-records change no more, and gc deletes only records in bronze.
+Files 000001.vlog, 000002.vlog ... (record.py: their bytes; file.py: reading one). append writes. sync makes all
+appends since the last sync durable; only then a segment counts as captured. Opening reads the footers of full
+files, and scans the last file for its true end: a torn end is cut off, since nothing after the last sync was
+promised. Reading needs no lock: synced records don't change, and gc only deletes records that bronze
+has.
 
-A file is complete by size or by age, so rows of a quiet source leave this disk soon after they landed.
+A file is completed by size or by age, so rows of a quiet source leave this disk soon after they landed.
 
 The disk is never filled: a record beyond the budget, or into the free reserve, isn't begun.
 """
@@ -49,7 +49,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The log's budget: bytes_max of itself (None: any), as long as reserve_bytes of the disk stay free."""
+    """The log's budget: at most bytes_max (None: no bound), and only while reserve_bytes of the disk stay free."""
 
     bytes_max: int | None = None
     reserve_bytes: int = 0
@@ -57,10 +57,10 @@ class Budget:
 
 @dataclass(slots=True)
 class _File:
-    """A file of the log and its content, so gc needs no look inside.
+    """A file of the log, and what gc must know of its content.
 
-    begun_at: when its first segment was cut. tail: the head of its newest segment with bytes. Both None where it has
-    none, or was opened by its footer alone.
+    begun_at: when its first segment was cut. tail: the head of its newest segment with bytes. Both
+    are None if there is none, or if only the file's footer was read.
     """
 
     path: Path
@@ -70,12 +70,12 @@ class _File:
     max_commit_ts: int = 0
     last_seq: int = 0
     complete: bool = False
-    newest: Segment | None = None  # as it was opened, of the last file; without context and payload
+    newest: Segment | None = None  # of the last file, as found when it was opened; without context and payload
     begun_at: datetime | None = None
     tail: Segment | None = None
 
     def take(self, segment: Segment) -> None:
-        """A segment that is in it now."""
+        """This segment is in the file now."""
         self.max_commit_ts = max(self.max_commit_ts, commit_ts_of(segment))
         self.last_seq = segment.seq
         self.begun_at = self.begun_at or segment.captured_at
@@ -83,7 +83,7 @@ class _File:
             self.tail = replace(segment, context=b"", payload=b"")
 
     def is_old(self, at: datetime) -> bool:
-        """Whether it has rows for too long. A clock that was put back makes it old, too."""
+        """Whether it has had its rows for too long. A clock that was set back makes it old, too."""
         return self.begun_at is not None and abs((at - self.begun_at).total_seconds()) >= VALUE_LOG_FILE_SECONDS
 
 
@@ -93,7 +93,7 @@ class ValueLog:
     def __init__(self, folder: Path, *, file_bytes: int = VALUE_LOG_FILE_BYTES, budget: Budget | None = None) -> None:
         self.folder = folder
         self.budget = budget or Budget()
-        # gc frees whole files, so a budget holds several.
+        # gc frees whole files, so the budget must hold several.
         self._file_bytes = min(file_bytes, (self.budget.bytes_max or 8 * file_bytes) // 8)
         try:
             make_folder(folder)
@@ -118,28 +118,28 @@ class ValueLog:
             raise
 
     def close(self) -> None:
-        """Give up files and lock; unsynced records stay unpromised."""
+        """Close files and lock. Unsynced records were never promised."""
         self._current.close()
         self._lock.close()
 
     @property
     def bytes(self) -> int:
-        """On disk."""
+        """Bytes on disk."""
         return sum(file.bytes for file in self._files)
 
     @property
     def max_commit_ts(self) -> int:
-        """The largest commit_ts in here; 0 when empty."""
+        """The largest commit_ts in here; 0 if empty."""
         return max((file.max_commit_ts for file in self._files), default=0)
 
     @property
     def last_seq(self) -> int:
-        """The newest segment in here; 0 when empty."""
+        """The newest segment's seq; 0 if empty."""
         return max((file.last_seq for file in self._files), default=0)
 
     def newest(self) -> Segment | None:
-        """The newest segment in here when it was opened, without context and payload; None when
-        there was none.
+        """The newest segment when the log was opened, without context and payload; None if there
+        was none.
         """
         for file in reversed(self._files):
             if file.newest is None and file.last_seq:
@@ -152,17 +152,19 @@ class ValueLog:
 
     @property
     def end(self) -> Pointer:
-        """Where the next record will lie (bytes 0), unless a new file is begun for it."""
+        """Where the next record will be (bytes 0), unless a new file is begun for it."""
         return Pointer(self._files[-1].number, self._files[-1].bytes, 0)
 
     def room_bytes(self) -> int:
-        """The remaining bytes for records."""
+        """How many bytes of records it may still take."""
         disk = os.statvfs(self.folder)
         free = disk.f_bavail * disk.f_frsize - self.budget.reserve_bytes
         return free if self.budget.bytes_max is None else min(free, self.budget.bytes_max - self.bytes)
 
     def append(self, segment: Segment) -> Pointer:
-        """Write a record; where it lies. Raises ValueLogFull before it is begun, ValueLogError: then open anew."""
+        """Write a record. Returns its place. Raises ValueLogFull before it begins; ValueLogError:
+        then open the log anew.
+        """
         file = self._files[-1]
         ends = file.bytes >= self._file_bytes or file.is_old(segment.captured_at)
         at = 0 if ends else file.bytes
@@ -193,8 +195,8 @@ class ValueLog:
             yield self.segment(record.pointer)
 
     def heads(self, after_seq: int = 0) -> Iterator[Record]:
-        """The places of segments with a larger seq, in order, and their heads, without context and
-        payload.
+        """Records of segments with a larger seq, in order: their places and heads, without context
+        and payload.
         """
         for file in self._files:
             if file.last_seq > after_seq:
@@ -204,14 +206,14 @@ class ValueLog:
                             yield record
 
     def segment(self, pointer: Pointer) -> Segment:
-        """The record at a pointer. Raises ValueLogError when it isn't there, or damaged."""
+        """The segment at a pointer. Raises ValueLogError if it isn't there, or is damaged."""
         with opened(_path(self.folder, pointer.file)) as file:
             return file.segment(pointer)
 
     def segments_from(self, pointer: Pointer, last: Pointer | None = None) -> Iterator[tuple[Pointer, Segment]]:
-        """Segments from one on, up to the last (None: to the end as it is now).
+        """Segments from one on, up to `last` (None: up to the present end).
 
-        Also from another thread than the appending one, up to a synced record.
+        Another thread than the appending one may call it, up to a synced record.
         """
         last = last or self.end
         offset = pointer.offset
@@ -224,12 +226,14 @@ class ValueLog:
             offset = 0
 
     def gc(self, whole_seq: int) -> int:
-        """Delete full files before bronze's newest segment with its end between transactions; bytes
-        freed. A start without the lake goes on from this segment. Not by commit_ts: a transaction
-        given up has a larger one than its successors.
+        """Delete full files whose segments all come before whole_seq. Returns the bytes freed.
 
-        A file of some size, wholly in bronze, is completed, so the next call can delete it. append completes one by
-        its age.
+        whole_seq: bronze's newest segment that ends between transactions. A start without the lake
+        continues from it. It isn't a commit_ts, since a transaction given up has a larger one than
+        its successors.
+
+        A file of some size that bronze has completely is completed first, so the next call can
+        delete it. append completes a file by its age.
         """
         last = self._files[-1]
         if last.last_seq <= whole_seq and last.bytes >= max(self._file_bytes // 8, 1):
@@ -241,7 +245,7 @@ class ValueLog:
             return 0
         self._keep_tail(count)
         freed = 0
-        # The oldest goes first: a kill in between leaves files without a gap.
+        # The oldest first: after a kill the remaining files have no gap.
         for _ in range(count):
             failpoint("capture_before_log_file_goes")
             file = self._files.pop(0)
@@ -250,11 +254,11 @@ class ValueLog:
         return freed
 
     def tail(self) -> Segment | None:
-        """The head of the newest segment with bytes that a gc kept; None where it kept none."""
+        """The head of the newest segment with bytes a gc has kept; None without one."""
         return kept_tail(self.folder)
 
     def _keep_tail(self, count: int) -> None:
-        """Keep the newest segment with bytes before the first `count` files go, if it is in them."""
+        """If the newest segment with bytes is in the first `count` files, keep its head before they are deleted."""
         for number in range(len(self._files) - 1, -1, -1):
             tail = _tail_of(self._files[number])
             if tail is not None:
@@ -278,13 +282,13 @@ class ValueLog:
         except OSError as error:
             raise _error("opened", error, last.path) from error
         if not self._files or self._files[-1] is not last:
-            # Only once it is there: a reader beside this one opens what is listed.
+            # Only once the file exists: a reader in another thread opens what is listed.
             self._files.append(last)
         return file
 
     def _rotate(self) -> None:
         last = self._files[-1]
-        # Synced before the next file begins: on opening, only the last file is scanned, the others' footers are read.
+        # Synced before the next file begins: opening scans only the last file, and reads footers of the others.
         self._write([encode_footer(Footer(last.max_commit_ts, last.last_seq))])
         last.bytes += FOOTER_BYTES
         self.sync()
@@ -299,7 +303,7 @@ class ValueLog:
             self._fail("written", error, self._files[-1].bytes)
 
     def _fail(self, what: str, error: OSError, good_bytes: int) -> None:
-        """Leave no half of a record behind, and report the fault."""
+        """Remove the half-written record, and raise the fault."""
         try:
             self._current.cut_off(good_bytes)
         except OSError:
@@ -320,7 +324,7 @@ def _id_of(folder: Path) -> str:
 
 
 def log_files(folder: Path) -> list[Path]:
-    """A log's files in order. Raises ValueLogError when one is missing between two others."""
+    """A log's files in order. Raises ValueLogError if one between two others is missing."""
     paths = sorted(folder.glob("*.vlog"), key=file_number)
     for before, after in pairwise(paths):
         if file_number(after) != file_number(before) + 1:
@@ -331,7 +335,7 @@ def log_files(folder: Path) -> list[Path]:
 
 
 def _open_files(folder: Path) -> list[_File]:
-    """The content of the files, oldest first; a torn tail of the last one is cut off."""
+    """The files with their content, oldest first. A torn end of the last one is cut off."""
     paths = log_files(folder)
     files = []
     for path in paths[:-1]:
@@ -363,7 +367,7 @@ def _scan(path: Path) -> _File:
             elif isinstance(part, End):
                 file.bytes, file.complete = part.offset, part.footer is not None
     try:
-        # What a killed process wrote may be in memory alone, and counts as captured from here on.
+        # A killed process may have left data only in memory. It counts as captured from here on.
         sync(str(path))
     except OSError as error:
         raise _error("synced", error, path) from error
@@ -372,7 +376,9 @@ def _scan(path: Path) -> _File:
 
 
 def _tail_of(file: _File) -> Segment | None:
-    """The head of its newest segment with bytes; heads are read now if it was opened by its footer."""
+    """The head of its newest segment with bytes. If only its footer was read, its heads are read
+    now.
+    """
     if file.tail is None and file.begun_at is None and file.last_seq:
         with opened(file.path) as log_file:
             for record in log_file.heads():

@@ -1,16 +1,16 @@
-"""The value log's bytes: records and footers, as pure functions.
+"""The bytes of the value log: records and footers, as pure functions.
 
 In:  a segment, or the bytes of one.
 Out: the other.
 
-record = u32 magic, u64 length, u32 CRC-32C of payload, payload; footer = u64 largest commit_ts, u64
-last seq, u32 CRC-32C of these, u32 end magic; all little-endian (after TiDB Binlog,
+record = u32 magic, u64 length, u32 CRC-32C of payload, payload. footer = u64 largest commit_ts, u64
+last seq, u32 CRC-32C of these, u32 end magic. All are little-endian (after TiDB Binlog,
 pump/storage/vlog.go and log.go). A record's payload = u32 length of a JSON header, the header (a
-segment's fields, perhaps with spaces behind them), its context, its payload.
+segment's fields, perhaps with spaces at its end), the segment's context, its payload.
 
-The header says how long context and payload are, so a record's length stands in it twice: a length
-whose bits flipped points anywhere, also past the file's end, and must not pass for a record cut
-short by a crash.
+The header has the lengths of context and payload, so a record has its length twice. A length with
+flipped bits may point anywhere, also past the file's end. It must not look like a record that a
+crash cut short.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAMES: Final = [field.name for field in fields(Segment) if field.name not in _B
 
 
 class Head(NamedTuple):
-    """A record without its bulk. segment: context and payload are empty; bytes: the size of the
+    """A record without its bulk. segment: with empty context and payload. bytes: the size of the
     record's payload.
     """
 
@@ -55,14 +55,15 @@ class Footer:
 
 
 def commit_ts_of(segment: Segment) -> int:
-    """The largest commit_ts named by a segment."""
+    """The largest commit_ts a segment names."""
     return max(segment.max_commit_ts, segment.resolved_ts)
 
 
 def encode(segment: Segment, offset: int | None = None) -> list[bytes | memoryview]:
-    """The parts of a record, in order, the payload last; context and payload are not copied.
+    """The parts of a record, in order, the payload last. Context and payload aren't copied.
 
-    offset: where the record lies in its file, if its payload is to begin at a whole page there: spaces end the header.
+    offset: where the record will be in its file. If given, spaces at the header's end put the
+    payload at a page boundary.
     """
     header: dict[str, Any] = {name: getattr(segment, name) for name in _NAMES}
     header |= {
@@ -83,7 +84,7 @@ def encode(segment: Segment, offset: int | None = None) -> list[bytes | memoryvi
 
 
 def decode(payload: bytes) -> Segment:
-    """A segment out of a record's payload whose checksum was right. Raises ValueError when it isn't one."""
+    """The segment in a record's payload with the right checksum. Raises ValueError if it isn't one."""
     segment, cells, at = _decode_header(payload)
     end = at + cells[0]
     if end + cells[1] != len(payload):
@@ -92,7 +93,9 @@ def decode(payload: bytes) -> Segment:
 
 
 def decode_head(start: bytes) -> Head | None:
-    """The head out of the first bytes of a record's payload; None when they are too few. Raises ValueError."""
+    """The head in the first bytes of a record's payload; None if they are too few. Raises
+    ValueError.
+    """
     if len(start) < _LENGTH.size or len(start) < head_bytes(start):
         return None
     segment, (context_bytes, payload_bytes), at = _decode_header(start)
@@ -100,12 +103,14 @@ def decode_head(start: bytes) -> Head | None:
 
 
 def head_bytes(start: bytes) -> int:
-    """How many bytes decode_head needs, said by the first four."""
+    """How many bytes decode_head needs, by the first four bytes."""
     return int(_LENGTH.unpack_from(start)[0]) + _LENGTH.size
 
 
 def _decode_header(data: bytes) -> tuple[dict[str, Any], tuple[int, int], int]:
-    """(a segment's fields but for its bytes, how long these are, where they begin). Raises ValueError."""
+    """(a segment's fields, the lengths of its context and payload, where these begin). Raises
+    ValueError.
+    """
     try:
         at = head_bytes(data)
         header = json.loads(data[_LENGTH.size : at])
@@ -130,7 +135,7 @@ def encode_footer(footer: Footer) -> bytes:
 
 
 def decode_footer(data: bytes) -> Footer | None:
-    """None when these bytes are no footer, or a damaged one."""
+    """None if these bytes are no footer, or a damaged one."""
     if len(data) != FOOTER_BYTES:
         return None
     max_commit_ts, last_seq, crc, magic = _FOOTER.unpack(data)
