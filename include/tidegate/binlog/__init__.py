@@ -3,6 +3,5 @@
 In:  raw events, whole, as the server sent them.
 Out: facts about events (header, TABLE_MAP, QUERY ...), and row changes as Arrow batches.
 
-Every byte is accounted for: decoded, ignored by a named rule, or quarantined. Pure, but for log_files, which reads
-files.
+Every byte is accounted for: decoded, ignored by a named rule, or quarantined. Pure.
 """

@@ -1,12 +1,14 @@
-"""CRC-32 (IEEE 802.3, reflected, as in zlib) of binlog events, compiled, callable from other kernels.
+"""CRC-32 (IEEE 802.3, reflected, as in zlib) of binlog events, compiled, callable from other
+kernels.
 
 In:  an address and a length, which the caller has checked.
 Out: the checksum that MySQL and MariaDB put after an event (BINLOG_CHECKSUM_ALG_CRC32).
 
-Two roads, one answer: carry-less multiplication folds 64 bytes a step, and 16 of shorter ones, where the CPU has
-PCLMULQDQ (Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"); elsewhere eight
-tables take eight bytes a step. The choice depends only on the CPU features of numba's target, and these are in numba's
-cache key: another machine simply doesn't use the cache.
+Two ways, one result. If the CPU has PCLMULQDQ, carry-less multiplication folds 64 bytes per step,
+and 16 of shorter events (Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials
+Using PCLMULQDQ"). Otherwise eight tables take eight bytes per step. The choice depends only on the
+CPU features of numba's target. These are in the key of numba's cache, so a machine with other
+features doesn't use the cached code.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from tidegate.columnar.kernel.memory import FAST, I, load8, load32
 from tidegate.compiled import compiled
 
 _POLYNOMIAL: Final = 0xEDB88320
-# x^n mod P in reflected bit order, n being the distance folded over: 4 x 128 bits, 1 x 128 bits, 64 bits,
-# then P itself and floor(x^64 / P) for the Barrett reduction. The figures of the paper, page 22.
+# x^n mod P in reflected bit order; n is the distance folded over: 4 x 128 bits, 1 x 128 bits, 64 bits. Then P itself
+# and floor(x^64 / P), for the Barrett reduction. The figures are the paper's, page 22.
 _FOLD_512: Final = (0x154442BD4, 0x1C6E41596)
 _FOLD_128: Final = (0x1751997D0, 0x0CCAA009E)
 _FOLD_64: Final = (0x163CD6124, 0)
@@ -68,7 +70,9 @@ class _Folder:
         return ir.Constant(self.wide, list(values))
 
     def times(self, left: ir.Value, right: ir.Value, which: int) -> ir.Value:
-        """Carry-less product of one 64-bit half of each; which: bit 0 left's, bit 4 right's upper half."""
+        """Carry-less product of one 64-bit half of each. which: bit 0 for left's upper half, bit 4
+        for right's.
+        """
         return self.builder.call(self.multiply, [left, right, ir.Constant(ir.IntType(8), which)])
 
     def load(self, offset: ir.Value) -> ir.Value:
@@ -82,7 +86,7 @@ class _Folder:
         return self.builder.xor(self.builder.xor(low, high), more)
 
     def loop(self, start: ir.Value, end: ir.Value, step: int, values: list[ir.Value], constants: ir.Constant) -> Any:
-        """While step bytes fit before end, fold the next step bytes into values; (offset, values) after it."""
+        """Fold `step` bytes into values, while as many lie before end. Returns (offset, values)."""
         builder, word = self.builder, ir.IntType(64)
         size = ir.Constant(word, step)
         before = builder.block
@@ -106,13 +110,13 @@ class _Folder:
         return offset, phis
 
     def reduce(self, value: ir.Value) -> ir.Value:
-        """128 bits to the 32 of the remainder."""
+        """128 bits to the remainder's 32."""
         builder, word = self.builder, ir.IntType(64)
         low32 = self.pair((0xFFFFFFFF, 0xFFFFFFFF))
         zero = ir.Constant(word, 0)
 
         def shifted(wide: ir.Value, bits: int) -> ir.Value:
-            """The whole register moved right by 64 or 32 bits."""
+            """The whole register shifted right by 64 or 32 bits."""
             low, high = (builder.extract_element(wide, ir.Constant(ir.IntType(32), i)) for i in (0, 1))
             if bits == 64:
                 low, high = high, zero
@@ -133,7 +137,7 @@ class _Folder:
 
 
 def _folding(registers: int) -> Any:
-    """A compiled fold that begins with so many registers of 16 bytes: 4 for long texts, 1 for at least 16 bytes."""
+    """A compiled fold with so many registers of 16 bytes: 4 for long data, 1 for at least 16 bytes."""
 
     @intrinsic
     def fold(_context: Any, start: Any, length: Any, crc: Any) -> Any:
@@ -193,7 +197,7 @@ def _by_tables(start: int, length: int, crc: int) -> Any:
 
 
 def _compiled_road(*, carryless: bool) -> Any:
-    """The kernel by the one road or by the other; both are tested on a machine that has both."""
+    """The kernel of one way or the other. A machine with PCLMULQDQ tests both."""
     if not carryless:
 
         @compiled(types.uint32(I, I), **FAST)

@@ -1,27 +1,34 @@
-"""Which transaction an event belongs to, and its commit_ts: one rule, compiled, for capture and decode alike.
+"""Which transaction an event belongs to, and its commit_ts: one compiled rule for capture and for
+decode.
 
-In:  events in binlog order, one call each, and an int64 state array that lives as long as the stream.
-Out: bits for the event's effects (BEGINS, ENDS, ...); state[CURRENT] is its transaction's commit_ts.
+In:  events in binlog order, one call each, and an int64 state array that lives as long as the
+     stream.
+Out: bits for the event's effects (BEGINS, ENDS, ...); state[CURRENT] is its transaction's
+     commit_ts.
 
-Capture calls it while it walks packets and stores the value before a segment's first transaction (prev_commit_ts);
-decode starts from that value, replays `context`, then `payload`, and gets the same numbers. For that it must hold:
+Capture calls it while it walks packets. It stores the value before a segment's first transaction
+(prev_commit_ts). Decode starts from that value, replays `context`, then `payload`, and gets the
+same numbers. For that it must hold:
 
-- Start: `state = new_state(prev_commit_ts, checksum)`. One state per stream; a FORMAT_DESCRIPTION event
-  updates its checksum length by itself.
-- When a segment is cut inside a transaction (state[PHASE] != IDLE), prev_commit_ts is state[BEFORE], else
-  state[PREVIOUS]. Its context is the FORMAT_DESCRIPTION event, then the open transaction's events whose bits
-  have FRAME (GTID, BEGIN, XA START), then the TABLE_MAPs since the last STATEMENT_END (older ones are dead:
-  every statement maps its tables anew), all in their order.
-- Its state[CEILING] is the bound under which capture walked it. The segment's row has it when it changed a commit_ts:
-  no wrong time of a session or a clock ever dates a transaction after the source's clock.
+- Start: `state = new_state(prev_commit_ts, checksum)`. One state per stream; a FORMAT_DESCRIPTION
+  event updates its checksum length by itself.
+- If a segment is cut inside a transaction (state[PHASE] != IDLE), prev_commit_ts is state[BEFORE],
+  else state[PREVIOUS]. Its context is the FORMAT_DESCRIPTION event; then the open transaction's
+  events whose bits have FRAME (GTID, BEGIN, XA START); then the TABLE_MAPs since the last
+  STATEMENT_END, all in their order. (Older TABLE_MAPs are dead: every statement maps its tables
+  anew.)
+- Capture walked it under the bound state[CEILING]. The segment's row has the bound if it changed a
+  commit_ts. No wrong time of a session or a clock ever dates a transaction after the source's
+  clock.
 - To lift the floor (a heartbeat's clock), raise state[PREVIOUS] between two segments only.
-- Decode scans what compressed events expand to (expand.py), capture the events as they are. Both come to the same. A
-  TRANSACTION_PAYLOAD holds all of its transaction after the GTID; expanding makes sure of it. Before a
-  QUERY_COMPRESSED capture sets state[SAID] = 1 + the meaning of its expanded text; this counts for that event alone.
+- Decode scans what compressed events expand to (expand.py); capture scans the events as they are.
+  Both get the same. A TRANSACTION_PAYLOAD holds all of its transaction after the GTID: expanding
+  checks this. Before a QUERY_COMPRESSED, capture sets state[SAID] = 1 + the meaning of its expanded
+  text. This counts for that event only.
 
-A transaction begins at a GTID event; without one, at the first QUERY, TABLE_MAP or rows event after the
-last end. It ends at XID, XA PREPARE, a QUERY COMMIT or ROLLBACK, a QUERY outside BEGIN, a compressed
-TRANSACTION_PAYLOAD, and with MariaDB's FL_STANDALONE after its one statement.
+A transaction begins at a GTID event; without one, at the first QUERY, TABLE_MAP or rows event after
+the last end. It ends at XID, XA PREPARE, a QUERY COMMIT or ROLLBACK, a QUERY outside BEGIN, a
+compressed TRANSACTION_PAYLOAD, and with MariaDB's FL_STANDALONE after its one statement.
 
 Layouts: QUERY, XID: MySQL source docs "Replication Protocol"; GTID: mysql-server
 libs/mysql/binlog/event/control_events.h (Gtid_event), tagged: libs/mysql/serialization; MariaDB:
@@ -45,31 +52,31 @@ PREVIOUS: Final = 0  # commit_ts of the last transaction that began; the floor o
 CURRENT: Final = 1  # commit_ts of the open transaction; after an end, of the one that ended
 PHASE: Final = 2
 CHECKSUM: Final = 3  # bytes at an event's end: 0 or 4
-BEFORE: Final = 4  # PREVIOUS as it was before the open transaction
+BEFORE: Final = 4  # PREVIOUS before the open transaction
 TXN_ENDED: Final = 5  # transactions that ended since new_state
 MIN_BEGUN: Final = 6  # smallest and largest commit_ts begun since new_state; 0 when none
 MAX_BEGUN: Final = 7
 XA: Final = 8  # 1 while the open transaction is an XA branch
-SAID: Final = 9  # what the next QUERY_COMPRESSED says: Q_* + 1; 0 when nobody looked
-CEILING: Final = 10  # the latest moment, in milliseconds, that a transaction is dated at; 0: any
-LOWERED: Final = 11  # transactions that it dated earlier than they say, since new_state
+SAID: Final = 9  # the meaning of the next QUERY_COMPRESSED: Q_* + 1; 0 if nobody has looked
+CEILING: Final = 10  # the latest moment, in milliseconds, at which a transaction is dated; 0: no bound
+LOWERED: Final = 11  # how many transactions CEILING dated earlier than they say, since new_state
 STATE_WORDS: Final = 12
 
 IDLE: Final = 0
-OPENED: Final = 1  # a MySQL GTID event was seen: what comes next tells a statement from a transaction
+OPENED: Final = 1  # after a MySQL GTID event: the next event shows whether it is a statement or a transaction
 BODY: Final = 2  # between BEGIN and its end
 STANDALONE: Final = 3  # MariaDB GTID with FL_STANDALONE
 
 # --- what an event did --------------------------------------------------------------------------
 BEGINS: Final = 1
 ENDS: Final = 2
-FRAME: Final = 4  # belongs into the context of a segment that starts inside this transaction
+FRAME: Final = 4  # belongs to the context of a segment that starts inside this transaction
 TABLE_MAP: Final = 8
 STATEMENT_END: Final = 16  # rows event with STMT_END_F: TABLE_MAPs before it are dead
 STATEMENT: Final = 32  # QUERY with a statement of its own: DDL, mostly; EXECUTE_LOAD_QUERY
 PREWRITE: Final = 64  # XA PREPARE
-ABORTED: Final = 128  # a transaction began while another was open: the server crashed in it, or the stream is corrupt
-MALFORMED: Final = 256  # too short for what it says it is; nothing was changed
+ABORTED: Final = 128  # a transaction began inside another one: the server crashed in that, or the stream is corrupt
+MALFORMED: Final = 256  # too short for its type; nothing was changed
 ROWS: Final = 512
 XA_ANSWER: Final = 1024  # QUERY XA COMMIT or XA ROLLBACK
 SAVEPOINT: Final = 2048
@@ -79,7 +86,9 @@ STATE: Final = types.int64[::1]
 
 
 def new_state(prev_commit_ts: int, checksum_bytes: int = 0, ceiling_ms: int = 0) -> npt.NDArray[np.int64]:
-    """A state between two transactions; prev_commit_ts (0 for a new source) and ceiling_ms as in the segment's row."""
+    """A state between two transactions. prev_commit_ts (0 for a new source), ceiling_ms: as in the
+    segment's row.
+    """
     state = np.zeros(STATE_WORDS, np.int64)
     state[PREVIOUS] = prev_commit_ts
     state[CURRENT] = prev_commit_ts
@@ -91,9 +100,9 @@ def new_state(prev_commit_ts: int, checksum_bytes: int = 0, ceiling_ms: int = 0)
 
 @compiled(I(I, I, I), **FAST)
 def _varint(at: int, end: int, cursor: int) -> int:
-    """mysql::serialization's integer: the run of low 1 bits of the first byte counts the bytes that follow.
+    """mysql::serialization's integer: as many low bits of the first byte are 1 as bytes follow it.
 
-    The word at cursor becomes the address after it, or -1 when the bytes don't suffice.
+    The word at cursor becomes the address after it, or -1 if there are too few bytes.
     """
     set_word(cursor, 0, -1)
     if at >= end:
@@ -112,7 +121,7 @@ def _varint(at: int, end: int, cursor: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def _tagged_commit_us(body: int, end: int) -> int:
-    """immediate_commit_timestamp (field 6) of a GTID_TAGGED event; 0 when it isn't there.
+    """immediate_commit_timestamp (field 6) of a GTID_TAGGED event; 0 if it is missing.
 
     Fields: 0 flags, 1 uuid (16 integers), 2 gno, 3 tag (length, bytes), 4 last_committed, 5 sequence_number,
     6 immediate_commit_timestamp. Gtid_event::define_fields lists them in this order, and they are written so.
@@ -146,8 +155,9 @@ def _tagged_commit_us(body: int, end: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def commit_ms(event: int, end: int) -> int:
-    """Milliseconds since the epoch at which the transaction of the event at this address committed, as far as it can
-    tell: a MySQL 8 GTID event has immediate_commit_timestamp; anything else has its header's seconds.
+    """When the transaction of the event at this address committed, in milliseconds since the epoch,
+    as exactly as the event says it. A GTID event of MySQL 8 has immediate_commit_timestamp;
+    other events have the seconds in the header.
     """
     kind = load8(event + 4)
     body = event + 19
@@ -164,7 +174,9 @@ def commit_ms(event: int, end: int) -> int:
 
 @compiled(types.boolean(I, I, types.Bytes(types.uint8, 1, "C"), types.boolean), **FAST)
 def _says(at: int, end: int, word_: bytes, whole: bool) -> bool:
-    """Whether the text at `at` is the word (upper case), in any case, or begins with it."""
+    """Whether the text at `at` is the word (given in upper case), in any case; or begins with it,
+    if not whole.
+    """
     if end - at < len(word_):
         return False
     for i in range(len(word_)):
@@ -222,8 +234,8 @@ def classify_at(event: int, end: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def next_commit_ts(previous: int, physical_ms: int) -> int:
-    """max(previous + 1, physical_ms << 18): a clock that stands still, has a resolution of a second or jumps back
-    doesn't keep it from increasing.
+    """max(previous + 1, physical_ms << 18), so it increases even if the clock stands still, only
+    has seconds, or jumps back.
     """
     composed = physical_ms << LOGICAL_BITS
     return composed if composed > previous else previous + 1
@@ -316,17 +328,19 @@ def _body(kind: int, said: int, statement_end: bool, state: int) -> int:
 
 @compiled(types.boolean(I), **FAST)
 def is_rows(kind: int) -> bool:
-    """Whether an event type holds rows, in any of their formats."""
+    """Whether events of a type hold rows, in any format."""
     return 20 <= kind <= 25 or 30 <= kind <= 32 or kind == 39 or 166 <= kind <= 171
 
 
 @compiled(I(I, I, I, I), **FAST)
 def scan_at(event: int, available: int, length: int, state: int) -> int:
-    """Take one event into the state and return its bits. event, state: the addresses of its header and of the words.
+    """Take one event into the state, and return its bits. event, state: the addresses of its header
+    and of the words.
 
-    length: the event's size (header and checksum included); available: how many of its bytes are there (an event of
-    several packets may come with its first part only; 256 bytes past the status variables suffice, and the whole QUERY
-    when it is shorter). Never reads outside of them.
+    length: the event's size (header and checksum included). available: how many of its bytes are
+    there. An event of several packets may come with its first part only: 256 bytes past the status
+    variables suffice, and the whole QUERY if it is shorter. It never reads outside of the available
+    bytes.
     """
     if available < 19 or length < available:
         return MALFORMED
@@ -354,7 +368,7 @@ def scan_at(event: int, available: int, length: int, state: int) -> int:
     bits = 0
     if word(state, PHASE) == IDLE:
         if kind == 16 or said in (Q_COMMIT, Q_ROLLBACK):
-            return 0  # an end without a transaction ends nothing
+            return 0  # an end outside of a transaction ends nothing
         if said in (Q_SAVEPOINT, Q_ROLLBACK_TO):
             return SAVEPOINT
         _begin(state, load32(event) * 1000, BODY if rows or kind == 19 else OPENED)
@@ -368,7 +382,7 @@ def scan_at(event: int, available: int, length: int, state: int) -> int:
 def classify_query(data: Any, offset: int, available: int, length: int, checksum: int) -> int:
     """One of Q_* for the QUERY event at data[offset:], of which `available` bytes of `length` are there.
 
-    checksum: how many bytes of it stand at the event's end.
+    checksum: its bytes at the event's end.
     """
     event = address(data) + offset
     return classify_at(event, event + min(available, length - checksum))

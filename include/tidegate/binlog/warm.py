@@ -1,8 +1,9 @@
-"""Load every kernel before work comes: in Spark's worker daemon before it forks, and once after installation.
+"""Load every kernel before work comes: in Spark's worker daemon before it forks, and once after
+installation.
 
 In:  nothing.
-Out: all kernels compiled, from the cache on disk when it holds them (0.7 s), else anew (about 10 s of CPU).
-     `python -m tidegate.binlog.warm` fills the cache and says where it lies.
+Out: all kernels compiled: from the cache on disk, if it has them (0.7 s), else anew (about 10 s of
+     CPU). `python -m tidegate.binlog.warm` fills the cache, and prints where it is.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The vocabulary of a binlog: event types, header, flags, and what may be ignored and why.
+"""The vocabulary of a binlog: event types, header, flags, and which events may be ignored, with the
+reason.
 
 In:  bytes of events, as a server sends them.
-Out: names for their numbers; EventHeader; IGNORE_RULES, the only reasons for which bytes are not decoded.
+Out: names for their numbers; EventHeader; IGNORE_RULES, the only reasons not to decode bytes.
 
 Header (19 bytes, little-endian; MySQL source docs "Binlog Event Header", mysql-server
-libs/mysql/binlog/event/binlog_event.h; MariaDB Knowledge Base "2-Binlog Event Header"):
-timestamp u32, type u8, server_id u32, event size u32, next position u32, flags u16. With a checksum
-algorithm in force, the event ends with 4 bytes of CRC-32 that its size includes.
+libs/mysql/binlog/event/binlog_event.h; MariaDB Knowledge Base "2-Binlog Event Header"): timestamp
+u32, type u8, server_id u32, event size u32, next position u32, flags u16. If a checksum algorithm
+is in force, the event ends with 4 bytes of CRC-32, and its size includes them.
 """
 
 from __future__ import annotations
@@ -90,12 +91,14 @@ class EventFlag(IntFlag):
 
 
 HEARTBEATS: Final = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
-# What a server repeats of a file's beginning when it is asked to begin further on, with next_pos 0.
+# Events of a file's beginning. A server that starts to send further on repeats them first, with next_pos 0.
 _REPEATED: Final = frozenset({EventType.FORMAT_DESCRIPTION, EventType.MARIADB_START_ENCRYPTION})
 
 
 class EventHeader(NamedTuple):
-    """The fixed header; size counts header and checksum, next_pos is the low half of the end position."""
+    """The fixed header. size includes header and checksum. next_pos is the low half of the end
+    position.
+    """
 
     timestamp: int
     type: int
@@ -106,7 +109,9 @@ class EventHeader(NamedTuple):
 
 
 def is_made_up(header: EventHeader) -> bool:
-    """Whether the event isn't at this place of the file: it was made, or repeated, for the connection."""
+    """Whether the event isn't at this place of the file: the server made or repeated it for the
+    connection.
+    """
     return bool(header.flags & EventFlag.ARTIFICIAL) or (header.next_pos == 0 and header.type in _REPEATED)
 
 
@@ -114,12 +119,14 @@ _HEADER: Final = Struct("<IBIIIH")
 
 
 def read_header(data: bytes | memoryview, offset: int = 0) -> EventHeader:
-    """The header at offset; struct.error when fewer than 19 bytes are there."""
+    """The header at offset. Raises struct.error if fewer than 19 bytes are there."""
     return EventHeader._make(_HEADER.unpack_from(data, offset))
 
 
 def closed_file(description: bytes | memoryview | npt.NDArray[np.uint8]) -> bytearray:
-    """A FORMAT_DESCRIPTION event as its checksum was made: before the server marked its file as in use."""
+    """A FORMAT_DESCRIPTION event as its checksum covers it: from before the server marked the file
+    as in use.
+    """
     event = bytearray(description)
     event[_FLAGS_AT] &= 0xFF ^ EventFlag.IN_USE
     return event
@@ -134,18 +141,18 @@ def type_name(code: int) -> str:
 
 
 def unread_event(code: int) -> str:
-    """The words for an event that can't be decoded, and the remedy where it is known, for messages."""
+    """For messages: an event that can't be decoded, in words, with the remedy if there is one."""
     more = ""
     if code == EventType.MARIADB_PARTIAL_ROW_DATA:
         more = ": rows beyond binlog_row_event_fragment_threshold are logged in fragments; SET GLOBAL it = DEFAULT"
     return f"event {type_name(code)} can't be decoded{more}"
 
 
-# Rows that this version can't read: the table they belong to is held. Their post-header starts with the
-# table id too, so the table can be named.
+# Rows that this version can't read: their table is held. Their post-header also starts with the table id, so the
+# table can be named.
 UNREAD_ROWS_TYPES: Final = frozenset({EventType.WRITE_ROWS_V0, EventType.UPDATE_ROWS_V0, EventType.DELETE_ROWS_V0})
 
-# rule -> why bytes under it may go undecoded. The ledger counts bytes per rule; nothing is ignored without one.
+# rule -> why bytes under it may stay undecoded. The ledger counts bytes per rule. Nothing is ignored without a rule.
 IGNORE_RULES: Final[dict[str, str]] = {
     "format description": "says how to read the others, and was read for that",
     "file frame": "STOP and ROTATE name where the file ends; the position stands in the segment",

@@ -1,8 +1,8 @@
-"""FORMAT_DESCRIPTION: how the events after it are laid out.
+"""FORMAT_DESCRIPTION: the layout of the events after it.
 
 In:  the event, whole, as the server sent it.
-Out: the server's version and the checksum length; StreamCorrupt when it isn't one, UnknownEvent when its
-     format is not the one that this decoder reads.
+Out: the server's version and the length of checksums. StreamCorrupt if it isn't such an event;
+     UnknownEvent if this decoder doesn't read its format.
 
 Layout (MySQL source docs "Format_description_event"; MariaDB Knowledge Base
 "FORMAT_DESCRIPTION_EVENT"): binlog version u16, server version 50 bytes NUL-padded, created u32,
@@ -30,7 +30,7 @@ _MARIADB: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-mariadb", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
     """server_version: text, e.g. "11.4.5-MariaDB-log". checksum_bytes: 0 or 4, at the end of every event.
-    created: seconds since the epoch when the server made the file at its start, else 0.
+    created: when the server made the file at its start, in seconds since the epoch; else 0.
     """
 
     server_version: str
@@ -43,7 +43,7 @@ class FormatDescription:
 
     @property
     def mariadb_version(self) -> tuple[int, ...]:
-        """(11, 4, 5); () when it isn't MariaDB. Some of its files say 5.5.5- in front."""
+        """(11, 4, 5); () if it isn't MariaDB. Some of its versions have 5.5.5- in front."""
         match = _MARIADB.search(self.server_version)
         return tuple(map(int, match.groups())) if match else ()
 

@@ -1,4 +1,4 @@
-"""QUERY: a statement, and the session state that its meaning depends on.
+"""QUERY: a statement, and the session state its meaning depends on.
 
 In:  the event, whole.
 Out: a Query: text, database, sql_mode, character set, microseconds.
@@ -31,12 +31,12 @@ _DDL_XID: Final = 17
 _MARIADB_DDL_XID: Final = 129
 _MARIADB_MICROSECONDS: Final = 128  # Q_HRNOW
 _DB_NAMES: Final = 12
-_DB_NAMES_MAX: Final = 16  # of more the server writes the number alone
+_DB_NAMES_MAX: Final = 16  # of more names the server writes only the number
 _MARIADB_GTID_FLAGS: Final = 130
-_MARIADB_ENDS_ALTER: Final = 4 | 8  # FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: the number of its start follows
+_MARIADB_ENDS_ALTER: Final = 4 | 8  # FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: the number of the start event follows
 _MARIADB_UNFINISHED_ALTER: Final = 2 | 8  # FL_START_ALTER_E1, FL_ROLLBACK_ALTER_E1
-_MARIADB_COLLATIONS: Final = 131  # defaults per character set; stands before _CHARSET
-# Bytes of the status variables whose length is fixed. 128 on are MariaDB's (sql/log_event.h).
+_MARIADB_COLLATIONS: Final = 131  # defaults per character set; it comes before _CHARSET
+# Status variables of fixed length -> their bytes. Codes from 128 on are MariaDB's (sql/log_event.h).
 _FIXED: Final = {
     0: 4,  # flags2
     1: 8,  # sql_mode
@@ -60,14 +60,14 @@ _FIXED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """sql: as statement_text.py has it. sql_mode: bits; 0 when the event doesn't say. charset: character_set_client by
-    name, "utf8mb4" likewise, "" when it isn't known. timestamp_us: microseconds since the epoch. time_zone: as the
-    session had it, "" when the event doesn't say.
-    legible: whether sql is exact but for comments; else U+FFFD stands for bytes without a text in their character set.
-    databases: those that a MySQL statement reads or writes, in triggers and functions too; None when the event doesn't
-    say, or says that there may be more (a parent of foreign keys).
-    unfinished: the beginning of an ALTER TABLE that MariaDB logs in two phases, or the end of one that failed: nothing
-    has changed.
+    """sql: text from statement_text.py. sql_mode: bits; 0 if the event doesn't say it. charset:
+    character_set_client by name; "utf8mb4" if the event doesn't say it, "" if it isn't known.
+    timestamp_us: microseconds since the epoch. time_zone: the session's, "" if the event doesn't
+    say it. legible: whether sql is exact except for comments; else U+FFFD stands for bytes
+    without a text in their character set. databases: those a MySQL statement reads or writes,
+    also by triggers and functions; None if the event doesn't say it, or says that there may be
+    more (a parent of foreign keys). unfinished: the start of an ALTER TABLE that MariaDB logs in
+    two phases, or the end of one that failed: nothing has changed.
     """
 
     sql: str
@@ -90,10 +90,10 @@ def parse_query(
     mariadb: bool = False,
     has_rows: bool = False,
 ) -> Query:
-    """Read one whole event. Raises DecodeError when it is cut short.
+    """Read one whole event. Raises DecodeError if it is cut short.
 
-    extra_bytes: of post-header beyond QUERY's. mariadb: which server's reader of statements it went through. has_rows:
-    as statement_text.py has it.
+    extra_bytes: of the post-header, beyond QUERY's. mariadb: whether MariaDB's parser has read the
+    statement. has_rows: as in statement_text.py.
     """
     event = bytes(event)
     header = read_header(event)
@@ -125,7 +125,7 @@ def parse_query(
 
 
 def _charsets(collations: bytes | None) -> tuple[str, str]:
-    """(client, connection) by name; "" for a collation that isn't known."""
+    """(client, connection) by name; "" for an unknown collation."""
     if collations is None:
         return "utf8mb4", "utf8mb4"
     names = []
@@ -150,7 +150,9 @@ def _said(status: dict[int, bytes], flags: int) -> EventSaid:
 
 
 def _server_charset(charsets: bytes | None) -> str:
-    """The name of collation_server's character set, the last of three numbers: a database without its own gets it."""
+    """The character set of collation_server, the last of three numbers: a database without a set of
+    its own gets it.
+    """
     try:
         return "" if charsets is None else charset_of_collation(int.from_bytes(charsets[4:6], "little"))
     except UnsupportedValue:
@@ -177,14 +179,14 @@ def _status(data: bytes) -> dict[int, bytes]:
         elif code == _MARIADB_COLLATIONS:
             cursor.take(4 * cursor.unsigned(1))
         else:
-            # Both servers' own readers stop here too: variables come in growing order of their codes (but for MariaDB's
-            # 131), so all that is needed stands before what newer versions add.
+            # Both servers' own readers stop here, too. Variables come in ascending order of their codes (except
+            # MariaDB's 131), so everything needed comes before codes of newer versions.
             break
     return variables
 
 
 def _names(cursor: ByteCursor) -> bytes:
-    """Each with the NUL that ends it; b"" when there are too many."""
+    """The names, each with its NUL at the end; b"" if there are too many."""
     count, names = cursor.unsigned(1), bytearray()
     while 0 < count <= _DB_NAMES_MAX:
         names += cursor.take(1)
@@ -193,8 +195,8 @@ def _names(cursor: ByteCursor) -> bytes:
 
 
 def _databases(names: bytes | None) -> tuple[str, ...] | None:
-    """From Q_UPDATED_DB_NAMES (MySQL's THD::decide_logging_format): an empty name means that not
-    all are known.
+    """From Q_UPDATED_DB_NAMES (MySQL's THD::decide_logging_format). An empty name means that the
+    names aren't all known.
     """
     parts = (names or b"").split(b"\0")[:-1]
     return tuple(name.decode("utf-8", "surrogateescape") for name in parts) if parts and all(parts) else None

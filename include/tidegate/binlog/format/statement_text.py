@@ -1,14 +1,17 @@
-"""A statement's bytes as text that means the same in UTF-8, whatever character set its session had.
+"""A statement's bytes as text with the same meaning in UTF-8, whatever character set its session
+had.
 
-In:  the bytes of a QUERY event, the session's character sets of client and connection, its sql_mode.
-Out: text; its quotes and backslashes are those of the bytes, its names and literals the characters that the server saw.
+In:  the bytes of a QUERY event; the session's character sets of client and connection; its
+     sql_mode.
+Out: text. Its quotes and backslashes are those of the bytes. Its names and literals have the
+     characters the server saw.
 
-Both servers look for quotes, backslashes and words in bytes, and convert afterwards: 0x60 is a
-backtick even in swe7, where it also is an é; 0x5C after 0x83 is half a character in sjis; and two
-bytes of sjis are a backslash without a character to escape. Names are converted from the client's
-set, `binary` meaning UTF-8. Literals go through the connection's set, and a character missing there
-becomes a question mark; after an introducer (_latin1'...', N'...') they are taken as they are. A
-literal of bytes (a binary connection) is written as a hexadecimal one, which means the same.
+Both servers look for quotes, backslashes and words in the bytes, and convert afterwards, so 0x60 is
+a backtick even in swe7, where it is also an é. 0x5C after 0x83 is half a character in sjis. Two
+bytes of sjis can be a backslash without a character to escape. Names are converted from the
+client's set (`binary` means UTF-8). Literals go through the connection's set, and a character it
+lacks becomes a question mark. After an introducer (_latin1'...', N'...') they stay as they are. A
+literal of bytes (a binary connection) is written in hexadecimal, which means the same.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, unescape
 from tidegate.schema.model.charset_text import UTF8, codec_of, decode_text, encode_text, text_in
 
-# Characters whose second byte may be an ASCII one; other sets' bytes below 0x80 are always that character.
+# Sets whose second byte of a character may be ASCII. In other sets a byte below 0x80 is always that ASCII character.
 _DOUBLE: Final = {
     "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     "cp932": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
@@ -30,31 +33,33 @@ _DOUBLE: Final = {
     "euckr": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
     "gb18030": rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
 }
-# Bytes beyond ASCII that are white space to the servers' readers.
+# Sets with bytes beyond ASCII that the servers' readers take as white space.
 _SPACE_A0: Final = frozenset(
     {"armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7"}
 )
 _SPACE_FF: Final = frozenset({"cp852", "cp866", "keybcs2"})
 _SWE7_LETTERS: Final = rb"\x5b-\x5e\x7b\x7d\x7e"
-# MariaDB 11.4 loses the byte after a character of a quoted name that ends like the quote.
+# MariaDB 11.4 loses the byte after a character of a quoted name if that character ends like the quote.
 _HALF_A_QUOTE: Final = re.compile(rb"[\x80-\xff]`(?!`?\Z)")
-# Introducers of sets whose ASCII bytes aren't ASCII text.
+# Introducers of sets in which ASCII text has other bytes.
 _WIDE: Final = re.compile(rb"_(?:ucs2|utf16|utf16le|utf32|swe7)\b", re.IGNORECASE)
 _WIDE_SETS: Final = ("ucs2", "utf16", "utf32")
-# A comment may stand after one.
+# A comment may follow an introducer.
 _INTRODUCER: Final = re.compile(rb"\b(?:_[0-9A-Za-z]+\s*(?:['\"#]|/\*|\*/|--)|N['\"])", re.IGNORECASE)
-# CREATE TABLE ... SELECT, or LIKE a temporary table: the server writes it anew, in UTF-8 for any client.
+# CREATE TABLE ... SELECT, or LIKE a temporary table: the server writes the statement itself, in UTF-8.
 _SERVER_WROTE: Final = re.compile(
     rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?P<q>[`\"])(?:(?!(?P=q)).|(?P=q){2})*(?P=q)"
     rb"(?:\.(?P=q)(?:(?!(?P=q)).|(?P=q){2})*(?P=q))? \(\n  .*\n\)",
     re.DOTALL,
 )
 _START: Final = b"START TRANSACTION"
-_SHOWN: Final = b" DEFAULT CHARSET="  # in what SHOW CREATE TABLE gives, and so in dumps
+_SHOWN: Final = b" DEFAULT CHARSET="  # in the text of SHOW CREATE TABLE, and so in dumps
 
 
 class StatementText(NamedTuple):
-    """legible: whether text is exact but for comments; else U+FFFD stands for bytes that have no text."""
+    """legible: whether text is exact except for comments; else U+FFFD stands for bytes without a
+    text.
+    """
 
     text: str
     legible: bool
@@ -63,8 +68,8 @@ class StatementText(NamedTuple):
 def statement_text(
     raw: bytes, client: str, connection: str, sql_mode: int, *, mariadb: bool = False, has_rows: bool = False
 ) -> StatementText:
-    """client, connection: names of character sets, "" for one that isn't known. has_rows: whether MariaDB logged it in
-    one transaction with rows, as it does a CREATE TABLE ... SELECT alone.
+    """client, connection: names of character sets, "" for an unknown one. has_rows: whether MariaDB
+    logged it in one transaction with rows; it does so only for CREATE TABLE ... SELECT.
     """
     if raw.isascii() and client != "swe7" and not _WIDE.search(raw) and not connection.startswith(_WIDE_SETS):
         return StatementText(raw.decode("ascii"), True)
@@ -76,11 +81,11 @@ def statement_text(
     certain = True
     if client not in UTF8 and client != "binary" and (server_wrote := _SERVER_WROTE.match(raw)) and _is_utf8(raw):
         tail = raw[server_wrote.end() :]
-        is_whole = has_rows and b"SELECT" not in tail.upper()  # with a query it is a session's own
-        is_quoted = server_wrote["q"] == b"`"  # else a dump of ANSI quotes, which names no character set
+        is_whole = has_rows and b"SELECT" not in tail.upper()  # with a query, the session wrote it
+        is_quoted = server_wrote["q"] == b"`"  # else it is a dump with ANSI quotes, which names no character set
         if is_whole or (is_quoted and (_START in tail or _SHOWN not in tail)):
             return StatementText(raw.decode(), True)
-        certain = False  # a dump of names that look so, or the server's own: only the server knows
+        certain = False  # a dump with such names, or the server's own text: only the server knows
     reading = _Reading(client, connection, sql_mode, mariadb=mariadb)
     text = reading.text_of(raw)
     return StatementText(text, reading.legible and certain and client != "")
@@ -95,7 +100,9 @@ def _is_utf8(raw: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def _pieces(client: str, *, plain: bool, ansi: bool) -> re.Pattern[bytes]:
-    """The parts of a statement, as the servers' readers take its bytes; linear thanks to possessive quantifiers."""
+    """The parts of a statement, as the servers' readers split its bytes. Possessive quantifiers
+    keep it linear.
+    """
     double = _DOUBLE.get(client)
 
     def inside(quote: bytes, *, escapes: bool) -> bytes:
@@ -122,7 +129,7 @@ def _pieces(client: str, *, plain: bool, ansi: bool) -> re.Pattern[bytes]:
 
 
 class _Reading:
-    """One statement being read. legible: whether all names and literals so far had a text."""
+    """A statement while it is read. legible: whether all names and literals so far had a text."""
 
     def __init__(self, client: str, connection: str, sql_mode: int, *, mariadb: bool) -> None:
         self.legible = True
@@ -133,14 +140,14 @@ class _Reading:
         self._plain = bool(sql_mode & NO_BACKSLASH_ESCAPES)
         self._ansi = bool(sql_mode & (ANSI_QUOTES | ORACLE))
         self._done: list[str] = []
-        self._word = b""  # right before this piece, if that was one
-        self._string_is_plain: bool | None = None  # whether the piece before was one, and the same in any set
+        self._word = b""  # the piece directly before this one, if it was a word
+        self._string_is_plain: bool | None = None  # if that piece was a string: whether it is the same in any set
 
     def text_of(self, raw: bytes) -> str:
         """The whole statement."""
         for piece in _pieces(self._client, plain=self._plain, ansi=self._ansi).finditer(raw):
             kind, data = str(piece.lastgroup), piece[0]
-            if kind == "mark":  # of a comment that servers run: what stands before it is before what is in it
+            if kind == "mark":  # of a comment that servers execute: the word before it is also before its content
                 self._done.append(data.decode("ascii"))
                 continue
             if kind == "space":
@@ -159,7 +166,7 @@ class _Reading:
             return self._string(data)
         if data.isascii() and not (self._client == "swe7" and kind != "other"):
             return data.decode("ascii")
-        if kind == "other":  # white space, or what no statement that ran has outside of quotes
+        if kind == "other":  # white space, or a byte that no executed statement has outside of quotes
             return " " if data in b"\xa0\xff" else "\ufffd"
         if kind == "word":
             return self._decoded(self._names, data)
@@ -177,7 +184,7 @@ class _Reading:
         if data.isascii() and set_of != "swe7" and not set_of.startswith(("ucs", "utf16", "utf32")):
             return data.decode("ascii")
         body, quote = self._body(data), data[:1].decode()
-        if self._said("COMMENT"):  # converted as names are
+        if self._said("COMMENT"):  # it is converted like a name
             return _quoted(self._decoded(self._names, body, matters=False), quote, plain=self._plain)
         if introducer == "binary" or (not introducer and self._connection == "binary"):
             if introducer:
@@ -194,7 +201,9 @@ class _Reading:
         return _quoted(text, quote, plain=self._plain)
 
     def _joined(self, data: bytes) -> bool:
-        """Strings side by side are one: text that was put together from several sets may be another than each alone."""
+        """Adjacent strings are one. Joined from several sets, the text may differ from that of each
+        string alone.
+        """
         plain = data.isascii() and self._done[-1][:1] in ("'", '"')
         if self._string_is_plain is not None and not (plain and self._string_is_plain):
             apart = self._client == "binary" or self._connection not in ("", self._client)
@@ -202,7 +211,7 @@ class _Reading:
         return plain
 
     def _introducer(self) -> str:
-        """The character set that the word in front gives to a string; "" for none."""
+        """The character set the word before a string gives to it; "" for none."""
         word = self._word.lower()
         if word == b"n":
             return "utf8mb3"
@@ -220,8 +229,8 @@ class _Reading:
             continue
 
     def _body(self, data: bytes) -> bytes:
-        """The bytes that a string stands for. Latin-1 keeps each byte as it is; half a character is
-        never a quote.
+        """The bytes a string stands for. Latin-1 keeps each byte, and half a character is never a
+        quote.
         """
         double = _DOUBLE.get(self._client)
         if double is None:
@@ -246,7 +255,7 @@ class _Reading:
             return _lossy(data)
 
     def _wide(self, data: bytes) -> str:
-        """A default whose bytes are two or four for each character: a column of bytes takes them so."""
+        """A default with two or four bytes per character: a column of bytes takes these bytes."""
         text = self._decoded(self._names, self._body(data))
         wide = encode_text(self._connection, text)
         if wide is None:
@@ -254,7 +263,7 @@ class _Reading:
         return f"_{self._connection} 0x{wide.hex()}" if wide else "''"
 
     def _said(self, word: str) -> bool:
-        """Whether this string is the text of COMMENT, which has no bearing on rows, or of DEFAULT."""
+        """Whether this string follows COMMENT, which doesn't affect rows, or DEFAULT."""
         said = [piece for piece in self._done[-4:] if piece.strip() not in ("", "=")]
         return bool(said) and said[-1].upper() == word
 
@@ -265,7 +274,7 @@ def _quoted(text: str, quote: str, *, plain: bool) -> str:
 
 
 def _lossy(data: bytes) -> str:
-    """UTF-8 if it is valid, else its ASCII part."""
+    """The text if it is valid UTF-8, else its ASCII part."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """TABLE_MAP: the shape of the rows that follow it.
 
 In:  the body of a TABLE_MAP event after its table id and flags.
-Out: a TableMap: types and their metadata for every column, and whatever optional metadata the server wrote
-     (nothing, MINIMAL or FULL): None where it didn't.
+Out: a TableMap: types and metadata of every column, and the optional metadata the server wrote
+     (nothing, MINIMAL or FULL). Values it didn't write are None.
 
 Layout (mysql-server libs/mysql/binlog/event/rows_event.h, Table_map_event; MariaDB
 sql/log_event.h): table id u48, flags u16 | database length u8, name, NUL, table length u8, name,
@@ -23,7 +23,7 @@ from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import charset_of_collation
 from tidegate.schema.model.type_table import Wire
 
-# Bytes of metadata per type (Table_map_event, "metadata"); types not named have none.
+# Type -> bytes of its metadata (Table_map_event, "metadata"). Other types have none.
 _METADATA_BYTES: Final = {
     Wire.FLOAT: 1,
     Wire.DOUBLE: 1,
@@ -47,7 +47,7 @@ _METADATA_BYTES: Final = {
 _NUMERIC: Final = frozenset(
     {Wire.TINY, Wire.SHORT, Wire.INT24, Wire.LONG, Wire.LONGLONG, Wire.NEWDECIMAL, Wire.FLOAT, Wire.DOUBLE, Wire.YEAR}
 )
-# Types that have a collation in the optional metadata. A VECTOR is one of them (random tables on MySQL 9.7 show it).
+# Types with a collation in the optional metadata. A VECTOR has one (random tables on MySQL 9.7 show it).
 _CHARACTER: Final = frozenset(
     {Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB, Wire.VECTOR, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
 )
@@ -71,12 +71,14 @@ class _Field(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class WireColumn:
-    """One column as the server describes it. The fields from unsigned on are None when the server didn't say.
+    """One column as the server describes it. From `unsigned` on, None means that the server didn't
+    say it.
 
-    type: real type (a STRING that is an ENUM or SET says so). length: bytes a STRING, VARCHAR, ENUM or SET takes at
-    most; bits of a BIT; digits of a NEWDECIMAL; bytes of a BLOB's length prefix. decimals: scale, or digits of seconds.
-    charset: by name, "binary" for bytes. members: of ENUM and SET, raw bytes in their character set. geometry: number
-    of its subtype (GEOMETRY_NAMES). dimensions: of a VECTOR, the most it may have.
+    type: the real type (of a STRING that is an ENUM or SET, this one). length: the most bytes of a
+    STRING, VARCHAR, ENUM or SET; bits of a BIT; digits of a NEWDECIMAL; bytes of a BLOB's length
+    prefix. decimals: scale, or digits of a second's fraction. charset: by name, "binary" for bytes.
+    members: of ENUM and SET, raw bytes in their character set. geometry: number of its subtype
+    (GEOMETRY_NAMES). dimensions: the most a VECTOR may have.
     """
 
     type: Wire
@@ -94,7 +96,9 @@ class WireColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """primary_key: column numbers; None when the server didn't say. prefixed: some of them by a prefix alone."""
+    """primary_key: column numbers; None if the server didn't say it. prefixed: of some, only a
+    prefix is in the key.
+    """
 
     database: str
     table: str
@@ -120,9 +124,10 @@ def _name(cursor: ByteCursor) -> str:
 
 
 def parse_table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
-    """Body: the event after table id and flags, without its checksum. Raises DecodeError, UnsupportedValue.
+    """body: the event after table id and flags, without its checksum. Raises DecodeError,
+    UnsupportedValue.
 
-    mariadb: its geometries count as character columns (their collation is binary), MySQL's don't.
+    mariadb: its geometries count as character columns (with the collation binary); MySQL's don't.
     """
     cursor = ByteCursor(body)
     database, table = _name(cursor), _name(cursor)
@@ -202,7 +207,7 @@ def _members(cursor: ByteCursor) -> tuple[bytes, ...]:
     return tuple(cursor.take(cursor.packed()) for _ in range(cursor.packed()))
 
 
-# Fields with one value for each column of a type (None: for every column): type, field, attribute, its reader.
+# Fields with one value per column of a type (None: per column): type, field, attribute, its reader.
 _PER_COLUMN: Final[tuple[tuple[Wire | None, _Field, str, Callable[[ByteCursor], Any]], ...]] = (
     (None, _Field.COLUMN_NAME, "name", _text),
     (Wire.ENUM, _Field.ENUM_MEMBERS, "members", _members),
@@ -213,13 +218,15 @@ _PER_COLUMN: Final[tuple[tuple[Wire | None, _Field, str, Callable[[ByteCursor], 
 
 
 def _end(cursor: ByteCursor, name: str) -> None:
-    """A field that says more than there are columns for was not understood, and then the columns weren't either."""
+    """Refuse a field with values for more columns than there are: then the columns weren't
+    understood, either.
+    """
     if cursor:
         raise DecodeError(f"TABLE_MAP says {name} for more columns than it has of that kind", remedy=REPORT)
 
 
 def _set_bits(extras: list[dict[str, Any]], columns: list[int], name: str, bitmap: bytes) -> None:
-    """One bit per column in the list, the highest bit of the first byte first."""
+    """One bit per column in the list, from the highest bit of the first byte on."""
     if len(bitmap) != (len(columns) + 7) // 8:
         raise DecodeError(f"TABLE_MAP's {name} bitmap isn't one of {len(columns)} columns", remedy=REPORT)
     for n, i in enumerate(columns):
@@ -229,7 +236,9 @@ def _set_bits(extras: list[dict[str, Any]], columns: list[int], name: str, bitma
 def _set_charsets(
     extras: list[dict[str, Any]], columns: list[int], optional: dict[int, bytes], fields: tuple[_Field, _Field]
 ) -> None:
-    """Either a default and the columns (counted among themselves) that differ, or one collation for each."""
+    """Either a default, and the columns that differ (counted among these columns), or one collation
+    for each.
+    """
     default_field, column_field = fields
     if default_field in optional:
         cursor = ByteCursor(optional[default_field])
@@ -261,6 +270,6 @@ def _primary_key(optional: dict[int, bytes]) -> tuple[int, ...] | None:
         key = []
         while cursor:
             key.append(cursor.packed())
-            cursor.packed()  # length of the prefix; 0 for the whole column
+            cursor.packed()  # length of the prefix; 0 means the whole column
         return tuple(key)
     return None

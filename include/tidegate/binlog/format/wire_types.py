@@ -1,8 +1,9 @@
-"""A column's type, as a TABLE_MAP tells it.
+"""A column's type, from a TABLE_MAP alone.
 
 In:  a WireColumn.
-Out: its column_type text as information_schema has it. A fact that the event lacks gets its smallest meaning: without
-     a character set bytes, without a sign signed. Whoever may not guess asks before.
+Out: its column_type text as in information_schema. If the event lacks a fact, the smallest meaning
+     is taken: bytes without a character set, signed without a sign. A caller that must not guess
+     checks before.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def type_text(wire: WireColumn) -> str:
     if wire.type in (Wire.BLOB, Wire.BLOB_COMPRESSED) and wire.length in SIZED_NAMES:
         suffix = COMPRESSED if wire.type == Wire.BLOB_COMPRESSED else ""
         return SIZED_NAMES[wire.length][0 if text else 1] + suffix
-    if wire.type == Wire.VARCHAR_COMPRESSED:  # a byte more than its values, for their header
+    if wire.type == Wire.VARCHAR_COMPRESSED:  # one byte longer than its values, for their header
         return _string("varchar", wire.length - 1, wire) + COMPRESSED
     if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING):
         return _string("char" if wire.type == Wire.STRING else "varchar", wire.length, wire)
@@ -68,7 +69,7 @@ def _string(base: str, length: int, wire: WireColumn) -> str:
 
 
 def _members(wire: WireColumn) -> tuple[str, ...]:
-    """The members, or as many stand-ins as make the same width."""
+    """The members; or, if the event lacks them, as many stand-ins as give the same width."""
     if wire.members is not None:
         return tuple(decode_member(wire.charset or "utf8mb4", member) for member in wire.members)
     if wire.type == Wire.ENUM:

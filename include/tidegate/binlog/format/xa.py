@@ -1,13 +1,15 @@
-"""XA branches: prepared by one transaction of the log, answered by another, perhaps in a later file.
+"""XA branches: one transaction of the log prepares them, another answers them, perhaps in a later
+file.
 
-In:  XA_PREPARE events and XA COMMIT / XA ROLLBACK statements.
-Out: the branch's name in the servers' own notation, X'6731',X'6231',7, which both spell alike.
+In:  XA_PREPARE events, and XA COMMIT / XA ROLLBACK statements.
+Out: the branch's name in the servers' own notation, X'6731',X'6231',7, which both servers write
+     alike.
 
 Layout (mysql-server libs/mysql/binlog/event/control_events.h, XA_prepare_event; MariaDB
 sql/log_event.h): one_phase u8, format u32, length of gtrid u32, length of bqual u32, gtrid, bqual.
-A format of MySQL has 64 bits: its event has the lower half of them, its answer and XA RECOVER all.
-A name therefore has the lower half; no two branches differ in the rest, since MySQL tells branches
-apart by gtrid and bqual alone (sql/xa.h, XID::key).
+MySQL's format number has 64 bits: its event has only the lower half, its answer and XA RECOVER have
+all, so a name has the lower half. Two branches never differ only in the rest, since MySQL
+distinguishes branches by gtrid and bqual alone (sql/xa.h, XID::key).
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _FORMAT_BITS: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """name: of the branch. one_phase: XA COMMIT ... ONE PHASE, which prepares and commits at once."""
+    """name: of the branch. one_phase: for XA COMMIT ... ONE PHASE, which prepares and commits at
+    once.
+    """
 
     name: str
     one_phase: bool
@@ -36,7 +40,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a prepared branch lies, from its first event to the end of its XA_PREPARE."""
+    """The place of a prepared branch, from its first event to the end of its XA_PREPARE."""
 
     name: str
     path: Path
@@ -54,8 +58,8 @@ def read_prepare(event: bytes, checksum_bytes: int) -> Prepare:
 
 
 def read_answer(sql: str) -> tuple[str, bool] | None:
-    """(name of the branch, whether it is committed) of an XA COMMIT or XA ROLLBACK; None for
-    anything else.
+    """(name of the branch, whether it is committed) for an XA COMMIT or XA ROLLBACK; None for
+    another statement.
     """
     match = _ANSWER.fullmatch(sql)
     if match is None:
@@ -64,5 +68,5 @@ def read_answer(sql: str) -> tuple[str, bool] | None:
 
 
 def branch_name(gtrid: str, bqual: str, form: int) -> str:
-    """gtrid, bqual: in lower hexadecimal."""
+    """gtrid, bqual: in lower-case hexadecimal."""
     return f"X'{gtrid}',X'{bqual}',{form & _FORMAT_BITS}"

@@ -1,5 +1,6 @@
-"""A segment's events, laid out in an index, and what became of each transaction.
+"""A segment's events in an index, and the outcome of each transaction.
 
 In:  a segment.
-Out: EventIndex: where each event is, its transaction's commit_ts, whether it was rolled back; the fate of each byte.
+Out: EventIndex: the place of each event, its transaction's commit_ts, whether it was rolled back.
+     The fate of each byte.
 """

@@ -1,12 +1,12 @@
-"""A segment's events, laid out in an index: the first step of decoding.
+"""A segment's events in an index: the first step of decoding.
 
 In:  a Segment.
-Out: EventIndexes, one for an ordinary segment, several when something large in it is compressed; StreamCorrupt when the
-     bytes are not whole events in whole transactions.
+Out: EventIndexes: one for an ordinary segment, several if something large in it is compressed.
+     StreamCorrupt if the bytes aren't whole events in whole transactions.
 
-A segment without compressed events, the common case, is walked where it lies. The walk that meets a
-compressed one stops, and the segment is expanded and walked anew, piece by piece, with one state of
-transactions and TABLE_MAPs.
+A segment without compressed events, the common case, is walked in place. A walk that meets a
+compressed event stops. Then the segment is expanded and walked again, piece by piece, with one
+state of transactions and TABLE_MAPs.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ _WHOLE: Final = 1 << 62  # bytes: no piece is larger
 
 @dataclass(frozen=True, slots=True)
 class EventIndex:
-    """data: events as uint8, those of the payload or of its expansion. events: int64[n, INDEX_WORDS], one row per
-    event of data (kernel/index.py). bodies: distinct TABLE_MAP bodies, to which events[:, CONTENT] points; those of
-    the context and of earlier pieces come first.
+    """data: events as uint8, of the payload or of its expansion. events: int64[n, INDEX_WORDS], one
+    row per event of data (kernel/index.py). bodies: distinct TABLE_MAP bodies, to which
+    events[:, CONTENT] points; those of the context and of earlier pieces come first.
 
-    expanded: whether something was compressed. base: where data begins in the whole expanded payload. complete:
-    whether the captured event after the last of events ends here; it may go on in the next piece. opening: the QUERY
-    that began the transaction which is open at the start; b"" without one.
+    expanded: whether anything was compressed. base: offset of data in the whole expanded payload.
+    complete: whether the last captured event ends here; else it goes on in the next piece. opening:
+    the QUERY that began the transaction which is open at the start; b"" without one.
     """
 
     data: npt.NDArray[np.uint8]
@@ -87,11 +87,15 @@ class EventIndex:
     opening: bytes = b""
 
     def position(self, event: int) -> int:
-        """Start position in the binlog file of an event; of the compressed event that it came in."""
+        """Start of an event in the binlog file; for an expanded event, the start of its compressed
+        event.
+        """
         return self.segment.start_pos + int(self.events[event, K.ORIGIN])
 
     def end_position(self, event: int) -> int:
-        """End position of the same."""
+        """End of an event in the binlog file; for an expanded event, the end of its compressed
+        event.
+        """
         return self.position(event) + int(self.captured_sizes(self.events[event : event + 1, K.ORIGIN])[0])
 
     def captured_sizes(self, origins: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -109,8 +113,8 @@ class EventIndex:
         return int(row[K.OFFSET] + row[K.SIZE] - row[K.END])
 
     def rows_records(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The kernels' input for these rows events: int64[n, EVENT_WORDS] (kernel/layout.py). The operation is -1 for
-        rows of a layout that isn't read.
+        """The kernels' input for these rows events: int64[n, EVENT_WORDS] (kernel/layout.py). The
+        operation is -1 for a layout that isn't read.
         """
         rows = self.events[numbers]
         made = np.empty((len(rows), L.EVENT_WORDS), np.int64)
@@ -126,7 +130,7 @@ class EventIndex:
         return self.data[offset : offset + int(self.events[event, K.SIZE])].tobytes()
 
     def names(self) -> list[tuple[str, str]]:
-        """Database and table of each body. StreamCorrupt when one has none."""
+        """Database and table of each body. Raises StreamCorrupt if a body has no name."""
         try:
             return [read_name(body) for body in self.bodies]
         except DecodeError as error:
@@ -136,9 +140,10 @@ class EventIndex:
 def index_pieces(
     segment: Segment, *, verify_checksums: bool = False, piece_bytes: int = EXPANDED_PIECE_BYTES
 ) -> Iterator[EventIndex]:
-    """Walk context, then payload. Raises StreamCorrupt (with file and position) or UnknownEvent (format, compression).
+    """Walk the context, then the payload. Raises StreamCorrupt (with file and position),
+    UnknownEvent (format, compression).
 
-    Each index is of about piece_bytes at most when the segment must be expanded.
+    If the segment must be expanded, each index has about piece_bytes at most.
     """
     size = int.from_bytes(segment.context[9:13], "little") if len(segment.context) >= 13 else 0
     described = parse_format_description(segment.context[:size], segment.where)
@@ -166,7 +171,9 @@ def index_pieces(
 
 
 def began_before(index: EventIndex, offset: int) -> int:
-    """commit_ts of the last transaction that begins before an offset in the binlog file; 0 when none does here."""
+    """commit_ts of the last transaction that begins before an offset in the binlog file; 0 if none
+    of these does.
+    """
     before = index.events[:, K.ORIGIN] < offset - index.segment.start_pos
     return int(index.events[before, K.COMMIT_TS].max(initial=0))
 
@@ -188,7 +195,7 @@ class _Walk:
         self.scan = new_state(segment.prev_commit_ts, described.checksum_bytes, segment.ceiling_ms)
         self.maps = np.zeros(K.MAPS_WORDS, np.int64)
         self.store = np.empty(store_bytes, np.uint8)
-        self.opening = b""  # the last QUERY of what was walked
+        self.opening = b""  # the last QUERY so far
 
     def opened_by(self, data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64]) -> None:
         """Remember the last QUERY of these events."""
@@ -204,7 +211,7 @@ class _Walk:
         return f"{self.segment.source} at context of seq {self.segment.seq} + {offset}"
 
     def expanded_context(self) -> None:
-        """Walk the segment's context; a compressed XA START may stand in it."""
+        """Walk the segment's context. It may have a compressed XA START."""
         context = np.frombuffer(self.segment.context, np.uint8)
         for piece in expand(context, self.described.checksum_bytes, self.place_in_context, _WHOLE):
             self.opened_by(piece.data, self._take_growing(piece, self.place_in_context))
@@ -233,8 +240,8 @@ class _Walk:
         )
 
     def take(self, data: npt.NDArray[np.uint8], place: Callable[[int], str], store_max: int) -> npt.NDArray[np.int64]:
-        """The index of the next bytes. When it raises _StoreFullError the state is spoilt."""
-        # What isn't written costs address space only; counting first would cost as much as the walk itself.
+        """The index of the next bytes. After _StoreFullError the state can't be used any more."""
+        # Unwritten memory costs only address space. To count first would cost as much as the walk itself.
         rows = len(data) // HEADER_BYTES + 1
         if len(data) > _UNCOUNTED_BYTES:
             rows = int(K.count_events(data.ctypes.data, len(data)))
@@ -260,7 +267,7 @@ class _Walk:
         return tuple(self.store[at : at + size].tobytes() for at, size, _ in places.tolist())
 
     def _take_growing(self, piece: EventPiece, place: Callable[[int], str]) -> npt.NDArray[np.int64]:
-        """take, with a larger store when it must be."""
+        """As `take`, with a larger store if it is needed."""
         scan, maps = self.scan.copy(), self.maps.copy()
         while True:
             try:
@@ -272,7 +279,9 @@ class _Walk:
                 self.store = grown
 
     def _check_transactions(self, piece: EventPiece, events: npt.NDArray[np.int64]) -> None:
-        """A transaction payload holds the rest of one transaction: capture, which doesn't look inside, counts on it."""
+        """Check that a transaction payload holds the rest of one transaction: capture counts on it
+        without a look.
+        """
         nested = piece.spans[piece.span_of(events[:, K.OFFSET]), C.SPAN_KIND] == C.NESTED
         bits, behind = events[:, K.BITS], events[:, K.OFFSET] + events[:, K.SIZE]
         begun = nested & ((bits & BEGINS) != 0)
@@ -288,7 +297,7 @@ class _Walk:
 
 
 def _verify(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], segment: Segment) -> None:
-    """Checksums of captured events; what isn't whole is found by the walk."""
+    """Check the checksums of captured events. Whether they are whole is checked by the walk."""
     for offset, size, kind, checksum_bytes in events[:, : C.FOUND_CHECKSUM + 1].tolist():
         if not checksum_bytes or size < CHECKSUM_BYTES:
             continue

@@ -1,13 +1,13 @@
-"""Compressed events become the plain events that they stand for, before anything looks at them.
+"""Compressed events become plain events, before anything looks at them.
 
 In:  the captured bytes: whole events, some of them compressed.
-Out: Pieces: plain events back to back, and which captured event each comes from. StreamCorrupt for contradictory
-     bytes, UnknownEvent for an unknown compression; both with the place of the captured event, the position of
-     everything in it.
+Out: EventPieces: plain events back to back, and from which captured event each comes. StreamCorrupt
+     for contradictory bytes, UnknownEvent for an unknown compression. Both name the place of the
+     captured event, which is the position of everything in it.
 
-It must hold: nothing is believed before it is seen. A length in a header bounds what is expanded,
-it allocates nothing; a huge transaction comes in several pieces, none larger than about the size
-asked for or its largest event.
+It must hold: no length is trusted. A length in a header bounds the expansion, but allocates
+nothing. A huge transaction comes in several pieces. None is larger than about the requested size,
+or than its largest event.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _REMEDY: Final = REFILL.after(REPORT)
 
 @dataclass(frozen=True, slots=True)
 class EventPiece:
-    """Plain events. base: where data begins in all that the payload expands to.
+    """Plain events. base: offset of data in the whole expanded payload.
 
     spans: int64[n, SPAN_WORDS], ascending. ends: offsets in data after the last event of each transaction payload.
-    complete: whether the captured event that the last bytes come from ends here.
+    complete: whether the captured event of the last bytes ends here.
     """
 
     data: Bytes
@@ -46,19 +46,21 @@ class EventPiece:
     complete: bool
 
     def origins(self, offsets: Words) -> Words:
-        """Offsets in the captured payload of the events at these offsets in data."""
+        """For events at these offsets in data: the offsets of their captured events in the payload."""
         spans = self.spans[self.span_of(offsets)]
         along = (offsets - spans[:, C.SPAN_START]) * (spans[:, C.SPAN_KIND] == C.PLAIN)
         return spans[:, C.SPAN_ORIGIN] + along  # type: ignore[no-any-return]
 
     def span_of(self, offsets: Words) -> Words:
-        """Number of the span that each offset lies in."""
+        """Number of the span each offset lies in."""
         return np.searchsorted(self.spans[:, C.SPAN_START], offsets, side="right") - 1
 
 
 @dataclass(slots=True)
 class _Pile:
-    """The next piece, while it grows. done: it, or earlier pieces, have the captured bytes up to here."""
+    """The next piece, while it grows. done: up to here captured bytes are in it, or in earlier
+    pieces.
+    """
 
     data: Bytes
     done: int = 0
@@ -69,7 +71,7 @@ class _Pile:
     size: int = 0
 
     def add(self, part: Bytes, spans: Words, ends: Words) -> None:
-        """Take part in; its spans and ends count from its own beginning."""
+        """Add a part. Its spans and ends count from its own beginning."""
         if len(part):
             self.ends.append(ends + self.size)
             spans[:, C.SPAN_START] += self.size
@@ -81,7 +83,7 @@ class _Pile:
         self.add(part, np.array([[0, origin, kind]], np.int64), np.empty(0, np.int64))
 
     def add_plain(self, upto: int) -> None:
-        """Captured bytes that aren't compressed."""
+        """Add captured bytes that aren't compressed."""
         self.add_one(self.data[self.done : upto], self.done, C.PLAIN)
         self.done = upto
 
@@ -89,7 +91,7 @@ class _Pile:
         self.ends.append(np.array([self.size], np.int64))
 
     def take(self, going_on: int = -1) -> EventPiece:
-        """going_on: offset of a captured event of which more is to come."""
+        """Finish the piece. going_on: offset of a captured event with more to come."""
         spans = np.concatenate([np.empty((0, C.SPAN_WORDS), np.int64), *self.spans])
         piece = EventPiece(
             np.concatenate(self.parts) if self.parts else np.empty(0, np.uint8),
@@ -104,7 +106,7 @@ class _Pile:
 
 
 def captured_events(data: Bytes, checksum_bytes: int) -> Words:
-    """int64[n, FOUND_WORDS] (kernel/compressed.py) of the events in data, as far as they are whole."""
+    """int64[n, FOUND_WORDS] (kernel/compressed.py) of the whole events in data."""
     count = int(C.list_events(data.ctypes.data, len(data), checksum_bytes, 0))
     events = np.zeros((count, C.FOUND_WORDS), np.int64)
     C.list_events(data.ctypes.data, len(data), checksum_bytes, events.ctypes.data)
@@ -114,10 +116,10 @@ def captured_events(data: Bytes, checksum_bytes: int) -> Words:
 def expand(
     data: Bytes, checksum_bytes: int, where: Callable[[int], str], piece_bytes: int = EXPANDED_PIECE_BYTES
 ) -> Iterator[EventPiece]:
-    """Pieces of about piece_bytes. where: the place of a captured event by its offset, for errors.
+    """Pieces of about piece_bytes. where: offset of a captured event -> its place, for errors.
 
-    Small events as servers write them, the usual case, are expanded many at a time; what is large,
-    or odd in any way, one by one.
+    Small, ordinary events, the usual case, are expanded many at a time. Large or unusual ones are
+    expanded one by one.
     """
     events = captured_events(data, checksum_bytes)
     events = np.ascontiguousarray(events[np.isin(events[:, C.FOUND_TYPE], COMPRESSED_TYPES)])
@@ -147,7 +149,9 @@ def expand(
 
 
 def _expand_one(pile: _Pile, row: list[int], where: Callable[[int], str], piece_bytes: int) -> Iterator[EventPiece]:
-    """Add one compressed event and the plain bytes before it; gives the pieces that fill up on the way."""
+    """Add one compressed event and the plain bytes before it. Gives the pieces that are full by
+    then.
+    """
     offset, kind, checksum = row[C.FOUND_OFFSET], row[C.FOUND_TYPE], row[C.FOUND_CHECKSUM]
     pile.add_plain(offset)
     event = pile.data[offset : offset + row[C.FOUND_SIZE]]
@@ -169,7 +173,9 @@ def _expand_one(pile: _Pile, row: list[int], where: Callable[[int], str], piece_
 
 
 def _expand_batch(pile: _Pile, rows: Words) -> bool:
-    """Add compressed events of one HOW and what is plain before each. False, and nothing added, when one is odd."""
+    """Add compressed events of one HOW, and the plain bytes before each. If one is odd: False, and
+    nothing is added.
+    """
     unpacked = _unpack_batch(pile.data, rows)
     if unpacked is None:
         return False
@@ -191,11 +197,11 @@ def _expand_batch(pile: _Pile, rows: Words) -> bool:
 
 
 def _unpack_batch(data: Bytes, rows: Words) -> Bytes | None:
-    """The unpacked bytes of events of one HOW, one after the other; None when one isn't as long as it says."""
+    """The unpacked bytes of events of one HOW, back to back; None if one hasn't the length it says."""
     packed = np.empty(int(rows[:, C.FOUND_PACKED].sum()), np.uint8)
     C.gather(data.ctypes.data, rows.ctypes.data, len(rows), packed.ctypes.data)
     if rows[0, C.FOUND_HOW] == C.HOW_ZSTD:
-        try:  # frames may follow each other: one call for all of them
+        try:  # compressed frames may be back to back: one call unpacks all
             return np.frombuffer(CODEC.decompress(pa.py_buffer(packed), int(rows[:, C.FOUND_UNPACKED].sum())), np.uint8)
         except OSError:
             return None

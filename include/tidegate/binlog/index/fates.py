@@ -1,9 +1,9 @@
-"""The fate of each event: the ledger's reason, and how reasons become bytes.
+"""The fate of each event, for the ledger, and how fates become bytes.
 
 In:  one small number per event of an index: a rule of events.IGNORE_RULES, DECODED or QUARANTINED.
-Out: Ledgers over captured bytes. A compressed event takes the worst fate of what was in it.
+Out: Ledgers over captured bytes. A compressed event gets the worst fate of its content.
 
-At the end no event is without a fate: Settlement asserts it.
+In the end every event has a fate: Settlement asserts it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidegate.segments.result import Ledger
 
 Fates = npt.NDArray[np.uint8]
 
-# A larger number is the worse fate; among rules those come last that speak of rows.
+# A larger number is a worse fate. Among the rules, those about rows come last.
 UNDECIDED: Final = 0
 _RULES: Final = tuple(IGNORE_RULES)
 FATE_OF_RULE: Final = {rule: number for number, rule in enumerate(_RULES, 1)}
@@ -32,15 +32,19 @@ _FATE_OF_TYPE: Final = np.array(
 
 
 def fates_by_type(index: EventIndex) -> Fates:
-    """Fates of events whose type alone says it; UNDECIDED for statements, rows, and types without a rule."""
+    """Fates of events whose type alone decides; UNDECIDED for statements, rows, and types without a
+    rule.
+    """
     return _FATE_OF_TYPE[index.events[:, K.TYPE]]
 
 
 class Settlement:
-    """Turns the fates of a segment's pieces into Ledgers, one per piece; one over all pieces of a segment."""
+    """Turns the fates of a segment's pieces into Ledgers, one per piece. Use one object for all
+    pieces of a segment.
+    """
 
     def __init__(self) -> None:
-        self._waiting = UNDECIDED  # worst fate so far of a captured event that goes on in the next piece
+        self._waiting = UNDECIDED  # the worst fate so far of a captured event that continues in the next piece
 
     def settle(self, index: EventIndex, fates: Fates) -> Ledger:
         """The Ledger of the captured events that end in this piece."""

@@ -1,17 +1,19 @@
-"""The logged rows that never came to be, and the final rows of XA branches, by a transaction's end.
+"""Logged rows that were rolled back, and final rows of XA branches, by their transaction's end.
 
-In:  the events of an index, as the walk left them.
-Out: the same with UNDONE on rolled back rows, and without XA_BIT on rows of branches prepared and committed at once.
+In:  the events of an index, after the walk.
+Out: the same, with UNDONE on rolled back rows, and without XA_BIT on rows of branches prepared and
+     committed at once.
 
-Servers write rows and then roll them back if they think the rollback can't undo everything: MySQL
-5.6 and every MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also after a
-change since the savepoint of a table without transactions. The transaction then ends with QUERY
-"ROLLBACK", or goes on after "ROLLBACK TO `name`". Rows of tables without transactions aren't among
-them: in row format they have a transaction of their own (sql/log.cc, use_trans_cache).
+If a server thinks that a rollback can't undo everything, it writes the rows to the log and then
+rolls them back. MySQL 5.6 and every MariaDB do so after CREATE or DROP TEMPORARY TABLE in the
+transaction. MariaDB also does so if a table without transactions was changed since the savepoint.
+Such a transaction ends with QUERY "ROLLBACK", or goes on after "ROLLBACK TO `name`". Rows of tables
+without transactions aren't among the undone rows: in row format they have a transaction of their
+own (sql/log.cc, use_trans_cache).
 
-A transaction that began before the index can't be taken back here. Each segment of a transaction
-knows that the whole is rolled back, by a flag that capture gave the last one. ROLLBACK TO an
-earlier beginning is marked, and holds the transaction's tables so far.
+A transaction that began before the index can't be undone here. Each segment of a transaction knows
+that the whole is rolled back, by a flag that capture gave the last one. A ROLLBACK TO an earlier
+beginning is marked: it holds the tables the transaction has changed so far.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ from tidegate.remedy import REFILL
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
-UNDONE: Final = 1 << 21  # of a rows event: rolled back
-UNDOES_EARLIER: Final = 1 << 22  # of a QUERY event: what it rolls back began before this index
-AT_ONCE: Final = 1 << 23  # of an XA_PREPARE event: it commits too, and its rows are final as they stand
+UNDONE: Final = 1 << 21  # for a rows event: it is rolled back
+UNDOES_EARLIER: Final = 1 << 22  # for a QUERY event: it rolls back rows from before this index
+AT_ONCE: Final = 1 << 23  # for an XA_PREPARE event: it also commits, so its rows are final
 
 _NAME: Final = re.compile(r"(?is)(?:SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?(.*?)\s*")
 _UNFINISHED: Final = REFILL
@@ -42,7 +44,7 @@ Events = npt.NDArray[np.int64]
 
 
 def settle_outcomes(data: Data, events: Events) -> None:
-    """Set and clear the bits in place. Next to nothing when nothing was rolled back."""
+    """Set and clear the bits in place. It costs next to nothing if nothing was rolled back."""
     bits = events[:, K.BITS]
     rollbacks = _rollbacks(data, events)
     prepares = np.flatnonzero(bits & PREWRITE)
@@ -63,8 +65,9 @@ def settle_outcomes(data: Data, events: Events) -> None:
 
 
 def undo_known(events: Events, segment: Segment, rolled_back_ts: int) -> None:
-    """Mark the rows of transactions that end with ROLLBACK and aren't whole in the segment: the one
-    it starts in, if its flag says so, and the one it ends in, at rolled_back_ts (0: none).
+    """Mark the rows of transactions that end with ROLLBACK and aren't whole in the segment. These
+    are the one that it starts in, if its flag says so, and the one it ends in, at rolled_back_ts
+    (0: none).
     """
     known = {rolled_back_ts} if rolled_back_ts else set()
     if segment.flags & SegmentFlag.ROLLED_BACK:
@@ -81,8 +84,8 @@ def rolled_back_too_late(where: str) -> UnknownEvent:
 
 
 def _rollbacks(data: Data, events: Events) -> npt.NDArray[np.int64]:
-    """QUERY events that say ROLLBACK or ROLLBACK TO: among a transaction's ends and savepoints,
-    those with "RO".
+    """QUERY events with ROLLBACK or ROLLBACK TO: among ends of transactions and savepoints, those
+    with "RO".
     """
     bits = events[:, K.BITS]
     ending = (bits & (ENDS | SAVEPOINT) != 0) & (bits & (STATEMENT | XA_ANSWER) == 0)
@@ -94,7 +97,7 @@ def _rollbacks(data: Data, events: Events) -> npt.NDArray[np.int64]:
 
 
 def _text_at(data: Data, rows: Events) -> npt.NDArray[np.int64]:
-    """Where the statements of QUERY events begin; the walk has seen that they are inside.
+    """Offsets of the statements in QUERY events. The walk has checked that they lie inside.
 
     Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2.
     """
@@ -104,7 +107,9 @@ def _text_at(data: Data, rows: Events) -> npt.NDArray[np.int64]:
 
 
 def _begin(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], event: int) -> int | None:
-    """First event of this event's transaction: -1 before the index, None outside any."""
+    """First event of this event's transaction; -1 if it is before the index, None outside of a
+    transaction.
+    """
     at = int(np.searchsorted(begins, event, side="right")) - 1
     begin = int(begins[at]) if at >= 0 else -1
     at = int(np.searchsorted(ends, event, side="left")) - 1
@@ -113,7 +118,7 @@ def _begin(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], event: in
 
 
 def _undo(data: Data, events: Events, begin: int, event: int) -> None:
-    """Mark what a ROLLBACK or ROLLBACK TO takes back."""
+    """Mark what a ROLLBACK or a ROLLBACK TO undoes."""
     first = begin
     if not events[event, K.BITS] & ENDS:
         name = _name(data, events, event)
@@ -127,7 +132,7 @@ def _undo(data: Data, events: Events, begin: int, event: int) -> None:
 
 
 def _sets(data: Data, events: Events, event: int) -> str | None:
-    """Name of the savepoint that an event sets; None when it does something else."""
+    """Name of the savepoint an event sets; None if it sets none."""
     text = _text(data, events, event)
     return _name_in(text) if text[:1].upper() == "S" else None
 
@@ -142,7 +147,7 @@ def _text(data: Data, events: Events, event: int) -> str:
 
 
 def _name_in(text: str) -> str:
-    """Savepoints' names don't tell upper case from lower; the servers write them quoted."""
+    """A savepoint's name in lower case, since case doesn't count. The servers write it in quotes."""
     match = _NAME.fullmatch(text)
     name = match[1] if match else text
     if len(name) > 1 and name[0] == name[-1] and name[0] in '`"':

@@ -1,14 +1,14 @@
-"""A payload that was changed gets the CRC-32C that it had, by bytes that mean nothing.
+"""A changed payload gets its old CRC-32C again, by bytes without a meaning.
 
-In:  the payload, its events with free bytes, the CRC-32C that is wanted.
-Out: other free bytes, or False where there aren't enough.
+In:  the payload, its events with free bytes, the wanted CRC-32C.
+Out: new free bytes; False if there aren't enough.
 
-Capture compares a segment's CRC-32C with that of the server's own bytes, and so finds a server that
-lost its last transactions. A payload without some rows must not look like that.
+Capture compares a segment's CRC-32C with that of the server's own bytes, so it finds a server that
+lost its last transactions. A payload from which rows were erased must not look like that.
 
-A checksum is linear: flipping a bit anywhere flips certain bits of it, whatever the rest is. The
-bits to flip are therefore the solution of 32 equations. The event's own checksum, which follows its
-free bytes, is flipped along.
+A checksum is linear: flipping one bit anywhere flips certain bits of the checksum, whatever the
+rest is. The bits to flip therefore solve 32 equations. An event's own checksum, which follows its
+free bytes, is flipped with them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Final, NamedTuple
 from tidegate.binlog.format.events import CHECKSUM_BYTES
 from tidegate.segments.crc32c import crc32c
 
-FREE_BYTES: Final = 8  # that are used, where there are so many: twice as many unknowns as equations
+FREE_BYTES: Final = 8  # how many are used, if there are so many: twice as many unknowns as equations
 
 
 class FreeBytes(NamedTuple):
-    """Bytes [begin, end) of the payload without a meaning, in the event that ends at event_end."""
+    """Bytes [begin, end) of the payload without a meaning. event_end: the end of their event."""
 
     event_begin: int
     event_end: int
@@ -34,7 +34,9 @@ class FreeBytes(NamedTuple):
 
 
 def keep_crc(payload: bytearray, places: Sequence[FreeBytes], wanted: int) -> bool:
-    """Change free bytes so that the payload has this CRC-32C; False, and nothing is changed, where it can't be."""
+    """Change free bytes so that the payload has this CRC-32C. If this can't be: False, and nothing
+    is changed.
+    """
     bits: list[tuple[FreeBytes, int, int]] = []
     for place in sorted(places, key=lambda each: each.begin - each.end):
         first, room = place.begin - place.event_begin, min(place.end - place.begin, FREE_BYTES - len(bits) // 8)
@@ -51,7 +53,7 @@ def keep_crc(payload: bytearray, places: Sequence[FreeBytes], wanted: int) -> bo
 
 
 def _flipped(event: bytes, bits: Sequence[tuple[int, int]], checksum_bytes: int) -> bytes:
-    """An event with other bits, and its checksum."""
+    """An event with flipped bits, and the checksum for it."""
     made = bytearray(event)
     for at, bit in bits:
         made[at] ^= 1 << bit
@@ -61,15 +63,15 @@ def _flipped(event: bytes, bits: Sequence[tuple[int, int]], checksum_bytes: int)
 
 
 def _effect(payload: bytearray, place: FreeBytes, at: int, bit: int) -> int:
-    """The effect of another bit of an event on the payload's CRC-32C."""
+    """How flipping a bit of an event changes the payload's CRC-32C."""
     event = bytes(payload[place.event_begin : place.event_end])
     behind = bytes(len(payload) - place.event_end)
     return crc32c(behind, crc32c(event)) ^ crc32c(behind, crc32c(_flipped(event, [(at, bit)], place.checksum_bytes)))
 
 
 def _solved(effects: Sequence[int], wanted: int) -> list[int] | None:
-    """The effects that together are wanted, by elimination; None where none are."""
-    rows: list[tuple[int, int]] = []  # a value with a top bit of its own, and the effects that make it
+    """Which effects together give the wanted one, by elimination; None if no choice does."""
+    rows: list[tuple[int, int]] = []  # (value with a top bit that no other row has, the effects that it is made of)
     for at, effect in enumerate(effects):
         value, made_of = effect, 1 << at
         for other, others in rows:

@@ -1,15 +1,17 @@
-"""One compressed event at a time: its layout read byte by byte, and every way in which it can be wrong.
+"""One compressed event at a time: its layout, read byte by byte, and every way in which it can be
+wrong.
 
-In:  a TRANSACTION_PAYLOAD of MySQL, or a compressed QUERY or rows event of MariaDB; checksums verified or not.
+In:  a TRANSACTION_PAYLOAD of MySQL, or a compressed QUERY or rows event of MariaDB. Its checksum
+     may be unchecked.
 Out: plain events. DecodeError for contradictory bytes, UnknownEvent for an unknown compression.
 
-A length in a header bounds what is unpacked; it allocates nothing.
+A length in a header bounds the unpacking, but allocates nothing.
 
 Layouts: TRANSACTION_PAYLOAD: mysql-server libs/mysql/binlog/event/codecs/binary.cpp: fields of
 (type, length, value), all packed integers: 2 compression (0 zstd, 255 none), 3 uncompressed size, 1
 payload size; 0 ends them, and the payload follows. MariaDB: sql/log_event.cc (binlog_buf_compress,
-query_event_uncompress, row_log_event_uncompress): all in front of the statement, or of the first
-row, stays as it is; then one byte 0x80 | algorithm << 4 | n, the original length in n bytes,
+query_event_uncompress, row_log_event_uncompress): everything before the statement, or before the
+first row, is plain. Then come one byte 0x80 | algorithm << 4 | n, the original length in n bytes,
 big-endian, and zlib's stream.
 """
 
@@ -31,7 +33,7 @@ from tidegate.limits import EXPANDED_PIECE_BYTES
 
 _ZSTD, _NONE = 0, 255
 _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = 1, 2, 3
-_ZLIB_GAIN_MAX: Final = 1040  # zlib never packs more than 1032 bytes into one, and a header is a few
+_ZLIB_GAIN_MAX: Final = 1040  # zlib never packs more than 1032 bytes into one; this leaves room for its header
 _EVENT_BYTES_MAX: Final = (1 << 32) - 1
 CODEC: Final = pa.Codec("zstd")
 
@@ -42,8 +44,8 @@ Words = npt.NDArray[np.int64]
 
 
 def inner_events(event: Bytes, checksum_bytes: int, piece_bytes: int = EXPANDED_PIECE_BYTES) -> Iterator[Bytes]:
-    """The events in a TRANSACTION_PAYLOAD, whole ones, in parts of about piece_bytes; each has checksum_bytes zero
-    bytes at its end. Raises DecodeError and UnknownEvent.
+    """The whole events in a TRANSACTION_PAYLOAD, in parts of about piece_bytes. Each has
+    checksum_bytes zero bytes at its end. Raises DecodeError and UnknownEvent.
     """
     compression, size, at = _payload_fields(event, checksum_bytes)
     packed = event[at : len(event) - checksum_bytes]
@@ -102,7 +104,7 @@ def _payload_fields(event: Bytes, checksum_bytes: int) -> tuple[int, int, int]:
 
 
 def _unpacked(packed: Bytes, compression: int, size: int, piece_bytes: int) -> Iterator[Bytes]:
-    """The bytes that were packed, `size` of them, in parts of piece_bytes."""
+    """The `size` unpacked bytes, in parts of piece_bytes."""
     try:
         if compression == _NONE:
             for at in range(0, size, piece_bytes):
@@ -146,7 +148,9 @@ COMPRESSED_TYPES: Final = np.array([EventType.TRANSACTION_PAYLOAD, *_PLAIN_OF], 
 
 
 def expand_event(event: Bytes, checksum_bytes: int) -> Bytes:
-    """The plain QUERY or rows event that a compressed one of MariaDB stands for. Raises DecodeError, UnknownEvent."""
+    """The plain QUERY or rows event in a compressed one of MariaDB. Raises DecodeError,
+    UnknownEvent.
+    """
     raw = event.tobytes()
     kind = _PLAIN_OF[raw[4]]
     cursor = ByteCursor(raw, HEADER_BYTES, len(raw) - checksum_bytes)

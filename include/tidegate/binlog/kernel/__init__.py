@@ -1,5 +1,5 @@
-"""Compiled kernels that know binlog events: their index, their rows, their compression.
+"""Compiled kernels for binlog events: their index, their rows, their compression.
 
-In:  raw events at addresses. Out: records of events, and rows in Arrow buffers. As in columnar/kernel: lengths are
-checked before use, errors are numbers here and sentences in batch.py and event_index.py.
+In:  raw events, by address. Out: records of events, and rows in Arrow buffers. As in columnar/kernel, lengths are
+checked before use, and errors are numbers here; batch.py and event_index.py make messages of them.
 """

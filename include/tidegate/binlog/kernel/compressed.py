@@ -1,11 +1,13 @@
-"""Walks over events as bytes: before the compressed ones are expanded, and over the expanded ones.
+"""Walks over events as bytes: over captured ones before they are expanded, and over the expanded
+ones.
 
-In:  bytes at addresses; nothing of them is believed.
-Out: where each event lies; whole inner events laid out as the format of their file has it.
+In:  bytes, by address; none of them is trusted.
+Out: where each event lies; whole inner events in the layout of their file.
 
-The events inside a compressed transaction have no checksum (mysql-server, sql/binlog: the payload is written with
-BINLOG_CHECKSUM_ALG_OFF). In a file with checksums each is laid out with four bytes more, so the code that walks events
-needn't know their origin; the captured event's own checksum covers them.
+Events inside a compressed transaction have no checksum (mysql-server, sql/binlog: the payload is
+written with BINLOG_CHECKSUM_ALG_OFF). In a file with checksums each one is laid out with four more
+bytes, so the code that walks events needn't know their origin. The captured event's own checksum
+covers them.
 """
 
 from __future__ import annotations
@@ -37,15 +39,15 @@ FOUND_OFFSET: Final = 0
 FOUND_SIZE: Final = 1
 FOUND_TYPE: Final = 2
 FOUND_CHECKSUM: Final = 3  # bytes of checksum at its end
-# Of compressed ones, by read_fronts: HOW_*, where the packed bytes begin and how many, how many they unpack to.
+# Of compressed events, filled in by read_fronts: HOW_*; offset of the packed bytes, their count, their unpacked count.
 FOUND_HOW: Final = 4
 FOUND_FRONT: Final = 5
 FOUND_PACKED: Final = 6
 FOUND_UNPACKED: Final = 7
-FOUND_KEPT: Final = 8  # of MariaDB's: bytes in front that stay as they are
+FOUND_KEPT: Final = 8  # of MariaDB's events: bytes in front that stay as they are
 FOUND_WORDS: Final = 9
 
-HOW_ODD: Final = 0  # not as usual: expand.py reads it byte by byte, and says what is wrong
+HOW_ODD: Final = 0  # unusual: expand.py reads it byte by byte, and says what is wrong
 HOW_ZSTD: Final = 1
 HOW_ZLIB: Final = 2
 
@@ -54,7 +56,7 @@ SPAN_START: Final = 0  # in data
 SPAN_ORIGIN: Final = 1  # in the captured payload
 SPAN_KIND: Final = 2
 SPAN_WORDS: Final = 3
-PLAIN: Final = 0  # as captured: offsets in both run side by side
+PLAIN: Final = 0  # as captured: both offsets advance together
 SINGLE: Final = 1  # one event, expanded
 NESTED: Final = 2  # events of a transaction payload
 
@@ -62,22 +64,22 @@ NESTED: Final = 2  # events of a transaction payload
 TARGET: Final = 0  # addresses of room for the events, for spans (two per event), for ends (one per event)
 SPANS: Final = 1
 ENDS: Final = 2
-DONE: Final = 3  # up to where captured bytes are laid out; updated
+DONE: Final = 3  # up to here captured bytes are laid out; updated
 BATCH_WRITTEN: Final = 4
 BATCH_WORDS: Final = 5
 
 # --- state of lay_inner: int64[INNER_WORDS] -----------------------------------------------------------
 CONSUMED: Final = 0  # bytes of whole events read
 WRITTEN: Final = 1
-REMAINING: Final = 2  # bytes that may still come, those given included: no inner event is longer
-NEEDED: Final = 3  # size of the event that isn't whole yet; 0 when its header isn't
-KIND: Final = 4  # type of the last event looked at
+REMAINING: Final = 2  # bytes that may still come, with those given: no inner event is longer
+NEEDED: Final = 3  # size of the event that isn't whole yet; 0 if its header isn't, either
+KIND: Final = 4  # type of the last event that was read
 INNER_WORDS: Final = 5
 
 BAD_SIZE: Final = -1
 BAD_KIND: Final = -2
 
-# What may not be nested: what describes the file, names a transaction, or is itself a wrapper; MariaDB's own kinds.
+# Types that can't be nested: events about the file, names of transactions, compressed events; MariaDB's own types.
 _NEVER_INNER: Final = np.zeros(256, np.bool_)
 _NEVER_INNER[[0, 1, 3, 4, 15, 27, 33, 34, 35, 37, 40, 41, 42]] = True
 _NEVER_INNER[160:172] = True
@@ -91,8 +93,8 @@ def is_compressed(kind: int) -> bool:
 
 @compiled(I(I, I, I, I), **FAST)
 def list_events(data: int, total: int, checksum: int, listed: int) -> int:
-    """Where each event of total bytes at data lies, into listed (when not 0); how many. Stops where
-    none is whole.
+    """List the events in `total` bytes at data, into `listed` (if it isn't 0). Returns how many. It
+    stops at the first incomplete one.
     """
     at, n = 0, 0
     while at + 19 <= total:
@@ -100,7 +102,7 @@ def list_events(data: int, total: int, checksum: int, listed: int) -> int:
         if size < 19 or at + size > total:
             break
         kind = load8(data + at + 4)
-        if kind == 15:  # brings its own
+        if kind == 15:  # FORMAT_DESCRIPTION sets the checksum anew
             checksum = 4 if load8(data + at + size - 5) == 1 else 0
         if listed != 0:
             row = listed + 8 * FOUND_WORDS * n
@@ -115,7 +117,7 @@ def list_events(data: int, total: int, checksum: int, listed: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def _packed(at: int, end: int, cursor: int) -> int:
-    """Length-encoded integer below 2**56; the word at cursor becomes the address after it, or -1."""
+    """Length-encoded integer below 2**56. The word at cursor becomes the address after it, or -1."""
     set_word(cursor, 0, -1)
     if at >= end:
         return 0
@@ -131,7 +133,7 @@ def _packed(at: int, end: int, cursor: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def _front_of_payload(event: int, end: int, row: int) -> int:
-    """A TRANSACTION_PAYLOAD as servers write it: each field once, zstd; its HOW_*."""
+    """The HOW_* of a TRANSACTION_PAYLOAD. Ordinary: each field once, zstd."""
     cursor = np.zeros(1, np.int64)
     here = address(cursor)
     at = event + 19
@@ -165,7 +167,7 @@ def _front_of_payload(event: int, end: int, row: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def _front_of_mariadb(event: int, end: int, row: int) -> int:
-    """A compressed QUERY or rows event as servers write it; its HOW_*."""
+    """The HOW_* of a compressed QUERY or rows event of MariaDB."""
     kind = load8(event + 4)
     at = event + 19
     if at + 13 > end:
@@ -196,7 +198,7 @@ def _front_of_mariadb(event: int, end: int, row: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def read_fronts(data: int, listed: int, count: int) -> int:
-    """Fill in what FOUND_HOW on says of `count` compressed events of data; gives count."""
+    """Fill in the words from FOUND_HOW on for `count` compressed events of data. Returns count."""
     for i in range(count):
         row = listed + 8 * FOUND_WORDS * i
         event = data + word(row, FOUND_OFFSET)
@@ -210,7 +212,7 @@ def read_fronts(data: int, listed: int, count: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def gather(data: int, listed: int, count: int, target: int) -> int:
-    """The packed bytes of `count` events one after the other; how many."""
+    """Copy the packed bytes of `count` events, back to back. Returns how many bytes."""
     at = 0
     for i in range(count):
         row = listed + 8 * FOUND_WORDS * i
@@ -230,7 +232,8 @@ def _span(spans: int, start: int, origin: int, kind: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def lay_inner(source: int, total: int, target: int, grow: int, state: int) -> int:
-    """Copy the whole events of total bytes at source to target, each longer by `grow` zero bytes; 0 or a BAD_*.
+    """Copy the whole events in `total` bytes at source to target, each with `grow` more zero bytes.
+    Gives 0 or a BAD_*.
 
     target has room for total + grow * (total // 19) bytes.
     """
@@ -265,7 +268,7 @@ def lay_inner(source: int, total: int, target: int, grow: int, state: int) -> in
 
 @compiled(I(I, I, I, I), **FAST)
 def _lay_single(event: int, row: int, text: int, target: int) -> int:
-    """A compressed event of MariaDB as the plain one; its size, or BAD_SIZE."""
+    """Lay out a compressed event of MariaDB as a plain one. Returns its size, or BAD_SIZE."""
     kind = load8(event + 4)
     kept, size, checksum = word(row, FOUND_KEPT), word(row, FOUND_UNPACKED), word(row, FOUND_CHECKSUM)
     whole = kept + size + checksum
@@ -282,10 +285,10 @@ def _lay_single(event: int, row: int, text: int, target: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def lay_batch(data: int, listed: int, count: int, unpacked: int, state: int) -> int:
-    """Lay out `count` compressed events, whose unpacked bytes lie one after the other, and the
-    plain ones before each.
+    """Lay out `count` compressed events, whose unpacked bytes are back to back, and the plain
+    events before each.
 
-    Gives the number of spans, or a negative number when something isn't as it should be.
+    Returns the number of spans, or a negative number if something is odd.
     """
     inner = np.zeros(INNER_WORDS, np.int64)
     target, done = word(state, TARGET), word(state, DONE)

@@ -3,7 +3,8 @@
 In:  bytes of a binlog file from an event's start on, the state of transaction_scan.
 Out: one row per whole event in `found`; why the walk stopped. Nothing is read outside data[:total].
 
-A FORMAT_DESCRIPTION stops the walk before it, and so does START_ENCRYPTION: the caller looks at it, then lets it pass.
+The walk stops before a FORMAT_DESCRIPTION and before a START_ENCRYPTION. The caller reads it, then
+lets it pass.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ COMMIT_TS: Final = 4
 FOUND_WORDS: Final = 5
 
 # --- why the walk stopped; place: int64[2], the offset reached and how many rows of found are filled ---
-END: Final = 0  # what is left is not a whole event
+END: Final = 0  # the rest isn't a whole event
 FULL: Final = 1  # no room in found
-LOOK: Final = 2  # an event that the caller must see first
+LOOK: Final = 2  # an event that the caller must read first
 BAD_LENGTH: Final = 3
 BAD_CHECKSUM: Final = 4
 BAD_EVENT: Final = 5  # too short for what its type says
@@ -39,7 +40,7 @@ _HEADER: Final = 19
 
 @compiled(I(READ_ONLY, I, I, STATE, types.int64[:, ::1], STATE), **FAST)
 def walk_file(data: Any, total: int, seen: int, scan: Any, events: Any, place: Any) -> int:
-    """Walk data[place[0]:total]; seen: offset of the event that the caller has looked at, or -1."""
+    """Walk data[place[0]:total]. seen: offset of the event the caller has read, or -1."""
     base, state = address(data), address(scan)
     at, n = place[0], place[1]
     stopped = END

@@ -1,10 +1,12 @@
-"""One walk over raw events: where each lies, its transaction's commit_ts, and for rows which TABLE_MAP they follow.
+"""One walk over raw events: the place of each, its transaction's commit_ts, and for rows their
+TABLE_MAP.
 
-In:  whole events, the state of transaction_scan, and `maps`: what has been mapped so far; all as addresses.
-Out: one row per event in index; TABLE_MAP bodies, each distinct one once, in store.
+In:  whole events, the state of transaction_scan, and `maps`, the TABLE_MAPs so far; all by address.
+Out: one row per event in index; each distinct TABLE_MAP body once, in store.
 
-A TABLE_MAP lives until its statement ends (rows event with STMT_END_F) or its transaction does: the generation counts
-these, and a table id mapped in an older generation is unknown. Table ids are reused, so bodies are compared whole.
+A TABLE_MAP is valid until its statement ends (rows event with STMT_END_F), or its transaction does.
+The generation counts these ends, and a table id from an older generation is unknown. Table ids are
+reused: whole bodies are compared.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ from tidegate.compiled import compiled
 OFFSET: Final = 0
 SIZE: Final = 1
 TYPE: Final = 2
-BITS: Final = 3  # transaction_scan's; and XA_BIT
+BITS: Final = 3  # of transaction_scan, and XA_BIT
 COMMIT_TS: Final = 4
 CONTENT: Final = 5  # rows events: number of the TABLE_MAP body, or -1
 START: Final = 6  # rows events: offset after the post-header
 END: Final = 7  # offset after the event without its checksum
-ORIGIN: Final = 8  # offset in the captured payload: of the event itself, or of the compressed one that it came in
+ORIGIN: Final = 8  # offset in the captured payload: of the event itself, or of the compressed event that had it
 INDEX_WORDS: Final = 9
 XA_BIT: Final = 1 << 20  # inside an XA branch, which isn't committed when its events come
 
@@ -95,7 +97,7 @@ def _hash(at: int, end: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def _content(at: int, end: int, maps: int) -> int:
-    """Number of the body at[:end], stored when new; FULL."""
+    """The number of the body at[:end]. A new body is stored. Or FULL."""
     size = end - at
     digest = _hash(at, end)
     slot = digest & (HASH_SLOTS - 1)
@@ -126,11 +128,11 @@ def _content(at: int, end: int, maps: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def _slot(table_id: int, maps: int) -> int:
-    """Address of a table id's slot, or of the free one where it belongs; FULL."""
+    """The address of a table id's slot, or of a free one for it; or FULL."""
     slot = (table_id * 2654435761) & (ID_SLOTS - 1)
     for _ in range(ID_SLOTS):
         at = maps + 8 * (_IDS + 3 * slot)
-        # what an older generation mapped is free; ids are looked up only in the generation that mapped them
+        # slots of an older generation are free: an id is looked up only in the generation that mapped it
         if word(at, 0) == 0 or word(at, 2) != word(maps, GENERATION) or word(at, 0) == table_id + 1:
             return at
         slot = (slot + 1) & (ID_SLOTS - 1)
@@ -154,7 +156,9 @@ def _map_table(body: int, end: int, maps: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _rows_event(event: int, end: int, row: int, maps: int) -> int:
-    """Note content and start of a rows event: table id 6, flags 2, and from version 2 on extra data with its length."""
+    """Note body and start of a rows event. Table id 6, flags 2; from version 2 on, extra data with
+    its length.
+    """
     kind = load8(event + 4)
     body = event + 19
     if body + 8 > end:
@@ -176,7 +180,7 @@ def _rows_event(event: int, end: int, row: int, maps: int) -> int:
 
 @compiled(I(I, I, I, I, I), forceinline=True, **FAST)
 def _enter(bits: int, event: int, end: int, row: int, maps: int) -> int:
-    """The meaning of an event for maps and for its row in the index."""
+    """Note an event in maps, and in its row of the index."""
     if bits & BEGINS:
         set_word(maps, GENERATION, word(maps, GENERATION) + 1)
     code: Any = np.int64(0)
@@ -191,9 +195,11 @@ def _enter(bits: int, event: int, end: int, row: int, maps: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def index_events(data: int, total: int, scan: int, maps: int) -> int:
-    """Walk total bytes at data; gives the number of events, or a negative code with the place in maps[REACHED].
+    """Walk total bytes at data. Returns the number of events, or a negative code with the place in
+    maps[REACHED].
 
-    All are addresses: of the payload, of transaction_scan's state, of maps, which holds those of index and store.
+    All are addresses: data of the payload, scan of transaction_scan's state, maps of an array with
+    the addresses of index and store.
     """
     at, n = 0, 0
     while at < total:
@@ -233,7 +239,9 @@ def index_events(data: int, total: int, scan: int, maps: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def count_events(data: int, total: int) -> int:
-    """Events in total bytes at data, by their sizes alone, and one; stops where the bytes aren't whole events."""
+    """Events in total bytes at data, by their sizes alone, plus one. It stops where the bytes
+    aren't whole events.
+    """
     at, n = 0, 0
     while at + 19 <= total:
         size = load32(data + at + 9)

@@ -1,7 +1,8 @@
-"""Strings as JSON values, written side by side: quoted and escaped, or as base64.
+"""Strings as JSON values, written one after another: quoted and escaped, or as base64.
 
-In:  bytes with 64-bit offsets, one flag per value that says whether it is there.
-Out: JSON text with 64-bit offsets; `null` for what isn't there. Room is counted first, so nothing is written past it.
+In:  bytes with 64-bit offsets; one flag per value that says whether it exists.
+Out: JSON text with 64-bit offsets; `null` for a missing value. The room is counted first: nothing
+     is written past it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BASE64: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 
 
 def _growth() -> Any:
-    """Bytes that a byte becomes inside a JSON string (RFC 8259, section 7)."""
+    """Byte -> how many bytes stand for it inside a JSON string (RFC 8259, section 7)."""
     grown = np.ones(256, np.uint8)
     grown[:32] = 6
     grown[[8, 9, 10, 12, 13, ord('"'), ord("\\")]] = 2
@@ -30,7 +31,7 @@ def _growth() -> Any:
 
 
 def _letters() -> Any:
-    """The letter after the backslash, for bytes that become two."""
+    """Byte -> the letter after the backslash, for bytes that become two."""
     letters = np.zeros(256, np.uint8)
     for byte, letter in ((8, "b"), (9, "t"), (10, "n"), (12, "f"), (13, "r"), (34, '"'), (92, "\\")):
         letters[byte] = ord(letter)
@@ -64,7 +65,7 @@ def quoted_bytes(data: Any, offsets: Any, valid: Any) -> int:
 
 @compiled(I(READ_ONLY, _OFFSETS, READ_ONLY, types.uint8[::1], types.int64[::1]), **FAST)
 def write_quoted(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> int:
-    """Each value in double quotes, escaped; gives the bytes written."""
+    """Write each value in double quotes, escaped. Returns the bytes written."""
     to = 0
     ends[0] = 0
     for i in range(len(valid)):
@@ -108,7 +109,9 @@ def base64_bytes(offsets: Any, valid: Any) -> int:
 
 @compiled(I(READ_ONLY, _OFFSETS, READ_ONLY, types.uint8[::1], types.int64[::1]), **FAST)
 def write_base64(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> int:
-    """Each value as base64 (RFC 4648, section 4, padded) in double quotes; gives the bytes written."""
+    """Write each value as base64 (RFC 4648, section 4, padded) in double quotes. Returns the bytes
+    written.
+    """
     to = 0
     ends[0] = 0
     for i in range(len(valid)):

@@ -1,8 +1,9 @@
-"""Facts for capture about the events in compressed transactions: names of tables, statements, XA PREPARE.
+"""Facts for capture about the events in compressed transactions: names of tables, statements, XA
+PREPARE.
 
 In:  whole events, expanded (expand.py).
-Out: offsets of each different name once, and of statements; bits for the rest. When there is more than fits, or
-     something odd, one bit says so: what nobody can name counts for every table.
+Out: the offset of each distinct name, and of each statement; bits for the rest. One bit says that
+     there is more than fits, or something odd: then the segment counts for every table.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tidegate.columnar.kernel.memory import FAST, I, address, load8, load32, set
 from tidegate.compiled import compiled
 
 # --- state of note_inner: int64[NOTE_WORDS] -----------------------------------------------------------
-TABLES: Final = 0  # offsets of names found, each different one once, into NAMES
+TABLES: Final = 0  # how many offsets of distinct names, from NAMES on
 STATEMENTS: Final = 1  # offsets of QUERY events that are statements of their own
 NOTED: Final = 2  # NOTE_* bits
 NOTE_SLOTS: Final = 1 << 10
@@ -27,9 +28,9 @@ QUERIES: Final = NAMES + NOTES_MAX
 NOTE_WORDS: Final = QUERIES + NOTES_MAX
 
 NOTE_PREWRITE: Final = 1  # XA PREPARE
-NOTE_ODD: Final = 2  # something whose tables can't be named from here
+NOTE_ODD: Final = 2  # something whose tables can't be named here
 
-# Events that touch no table, or only those of the TABLE_MAPs beside them: what capture needn't tell apart.
+# Events without tables, or only with those of the TABLE_MAPs beside them: capture needn't look at them.
 _NO_NAMES: Final = np.zeros(256, np.bool_)
 _NO_NAMES[[2, 3, 4, 5, 13, 14, 15, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 35, 38, 39, 42]] = True
 _NO_NAMES[160:164] = True
@@ -37,7 +38,7 @@ _NO_NAMES[160:164] = True
 
 @compiled(I(I, I), **FAST)
 def _name_bytes(name: int, end: int) -> int:
-    """Bytes of database length 1, database, NUL, table length 1, table; -1 when they don't fit."""
+    """Bytes of database length 1, database, NUL, table length 1, table; -1 if they don't fit."""
     if name >= end:
         return -1
     table = name + 2 + load8(name)
@@ -48,7 +49,7 @@ def _name_bytes(name: int, end: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _note_name(data: int, name: int, size: int, state: int) -> int:
-    """Remember the name at this address once; 0, or -1 when there is no room."""
+    """Remember the name at this address once. Returns 0, or -1 if there is no room."""
     digest = 0
     for i in range(size):
         digest = (digest ^ load8(name + i)) * 0x100000001B3
@@ -56,7 +57,7 @@ def _note_name(data: int, name: int, size: int, state: int) -> int:
     while word(state, _SLOTS + slot) != 0:
         other = data + word(state, _SLOTS + slot) - 1
         same = True
-        for i in range(size):  # a name tells its own length
+        for i in range(size):  # the bytes of a name include its length
             if load8(other + i) != load8(name + i):
                 same = False
                 break
@@ -73,9 +74,10 @@ def _note_name(data: int, name: int, size: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def note_inner(data: int, total: int, checksum: int, state: int) -> int:
-    """Facts for capture about whole events at data: names in TABLE_MAPs, statements, XA PREPARE.
+    """Note the names in TABLE_MAPs, statements and XA PREPARE among whole events at data. Returns
+    NOTED.
 
-    When there is more than fits, or something odd, NOTED has NOTE_ODD. Gives NOTED.
+    If there is more than fits, or something odd, NOTED has NOTE_ODD.
     """
     plain = address(_NO_NAMES)
     at, noted = 0, 0

@@ -1,17 +1,22 @@
-"""Rows events whose images lack columns, or hold differences of JSON documents instead of documents.
+"""Rows events whose images lack columns, or have differences of JSON documents in place of
+documents.
 
-In:  as rows.py; and room for marks: where each column's value lies in an image, or that it is NULL or absent.
-Out: as rows.py; and, per column and row, whether the value is known. Full events are decoded too: order is kept.
+In:  as rows.py; and room for marks: where each column's value lies in an image, or that it is NULL
+     or absent.
+Out: as rows.py; and, per column and row, whether the value is known. It decodes complete events,
+     too: the order stays.
 
-MODE_NET: an update's value is the after image's, else the before image's (absent in after means unchanged); a column
-in neither is an error, and so is an absent virtual column, which may have changed. A write's absent columns have their
-defaults, which batch.py fills in. A delete needs the identity of its row: the key, or every column of a table without
-one. Unasked columns may be absent anywhere. MODE_IMAGES: every image is a row, as it was logged.
+MODE_NET: the value of an update is the after image's. If the after image lacks a column, it is
+unchanged, and the before image's value counts. A column in neither image is an error, so is an
+absent virtual column, which may have changed. The absent columns of a write have their defaults,
+which batch.py fills in. A delete needs the identity of its row: the key, or every column of a table
+without a key. Unasked columns may be absent everywhere. MODE_IMAGES: every image is a row, as it
+was logged.
 
-Layout: mysql-server libs/mysql/binlog/event/rows_event.h (Rows_event), sql/rpl_record.cc (pack_row): an image's null
-bitmap counts only the columns that are present. PARTIAL_UPDATE_ROWS has, between the images: value options (packed
-integer); if bit 0 is set, a bit for each JSON column of the table; a value with its bit set is a length (u32) and
-differences (sql/json_diff.cc).
+Layout: mysql-server libs/mysql/binlog/event/rows_event.h (Rows_event), sql/rpl_record.cc
+(pack_row): an image's null bitmap counts only the columns that are present. PARTIAL_UPDATE_ROWS has
+value options (packed integer) between the images. If bit 0 is set, a bit for each JSON column of
+the table follows. A value with its bit set is a length (u32) and differences (sql/json_diff.cc).
 """
 
 from __future__ import annotations
@@ -32,11 +37,11 @@ _DELETE: Final = OP_DELETE
 _COLUMN_BYTES: Final = 8 * L.COLUMN_WORDS
 _EVENT_BYTES: Final = 8 * L.EVENT_WORDS
 _MARK_BYTES: Final = 8 * L.MARK_WORDS
-# What a row does about an absent column.
+# How a row treats an absent column.
 _ALLOW: Final = 0
-_MERGE: Final = 1  # take the before image's; an error when that lacks it too
-_NEED_KEY: Final = 2  # an error in a key column, or anywhere in a table without a key
-_NEW: Final = 3  # it has its default; an error when that can't be told
+_MERGE: Final = 1  # take the before image's value; an error if that lacks it, too
+_NEED_KEY: Final = 2  # an error in a key column, and anywhere in a table without a key
+_NEW: Final = 3  # it has its default; an error if that isn't known
 
 
 @compiled(I(I, I), forceinline=True, **FAST)
@@ -54,7 +59,9 @@ def _bits_set(bits: int, count: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def _bitmaps(event: int, count: int) -> int:
-    """Address of the first bitmap of columns present; one image at least must have a column. Or an ERROR_*."""
+    """Address of the first bitmap of present columns, or an ERROR_*. At least one image must have a
+    column.
+    """
     end, op = word(event, L.EVENT_END), word(event, L.EVENT_OP)
     at = bitmaps_start(word(event, L.EVENT_START), end, count)
     if at < 0:
@@ -70,7 +77,7 @@ def _bitmaps(event: int, count: int) -> int:
 
 @compiled(I(I, I), forceinline=True, **FAST)
 def _diffs_bytes(at: int, end: int) -> int:
-    """Length of differences with their own length before them; ERROR_CUT when they don't end by `end`."""
+    """Bytes of differences with the length before them; ERROR_CUT if they don't end by `end`."""
     if at + 4 > end:
         return L.ERROR_CUT
     size = 4 + load32(at)
@@ -79,7 +86,7 @@ def _diffs_bytes(at: int, end: int) -> int:
 
 @compiled(I(I, I, I, I, I, I), **FAST)
 def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int) -> int:
-    """Note where the values of the image at `at` lie; gives the address after it, or an ERROR_*."""
+    """Mark where the values of the image at `at` lie. Returns the address after it, or an ERROR_*."""
     count, diffs = word(state, L.COLUMNS), word(state, L.DIFFS)
     nulls = at
     at += (_bits_set(present, count) + 7) >> 3
@@ -116,7 +123,9 @@ def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int)
 
 @compiled(I(I, I), **FAST)
 def _diffs_start(at: int, event: int) -> int:
-    """Address of an update's after image, `at` being after the before image: value options lie between them."""
+    """Address of an update's after image. `at`: after the before image; value options lie between
+    both.
+    """
     if word(event, L.EVENT_OP) != L.OP_PARTIAL_UPDATE:
         return at
     if at >= word(event, L.EVENT_END):
@@ -126,7 +135,7 @@ def _diffs_start(at: int, event: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def _mark_after(at: int, event: int, present: int, columns: int, state: int) -> int:
-    """_mark for an update's after image; `at` is after its value options."""
+    """As _mark, for an update's after image. `at`: after its value options."""
     end = word(event, L.EVENT_END)
     if word(event, L.EVENT_OP) == L.OP_PARTIAL_UPDATE and load8(at - 1):
         set_word(state, L.DIFFS, at)
@@ -139,7 +148,7 @@ def _mark_after(at: int, event: int, present: int, columns: int, state: int) -> 
 
 @compiled(I(I, I, I, I), **FAST)
 def _write_patched(mark: int, before: int, column: int, row: int) -> int:
-    """The before image's document and its differences, for the finisher to apply."""
+    """Write the before image's document and its differences, for finish.py to apply."""
     width = word(column, L.WIDTH)
     document = word(before, L.MARK_AT)
     if document <= 0:
@@ -165,7 +174,7 @@ def _write_patched(mark: int, before: int, column: int, row: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _write(mark: int, before: int, column: int, row: int) -> int:
-    """The value that a mark points at. VALUE, NULL (a date that doesn't exist) or an ERROR_*."""
+    """Write the value at a mark. Returns VALUE, NULL (a date that doesn't exist) or an ERROR_*."""
     at, kind = word(mark, L.MARK_AT), word(column, L.KIND)
     if word(mark, L.MARK_DIFFS):
         return _write_patched(mark, before, column, row)
@@ -174,7 +183,7 @@ def _write(mark: int, before: int, column: int, row: int) -> int:
     width = word(column, L.WIDTH)
     count = word(mark, L.MARK_BYTES) - width
     if word(mark, L.MARK_JSON) and count > 0 and load8(at + width) == L.PATCHED:
-        return L.ERROR_DOCUMENT  # ours alone, and only written above
+        return L.ERROR_DOCUMENT  # this type is our own, and only written above
     return write_bytes(at + width, count, column, row)
 
 
@@ -194,7 +203,7 @@ def _lacking(policy: int, mark: int, column: int, state: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int:
-    """Row state[ROWS] from marks; before: marks of the before image. 0, or an ERROR_*."""
+    """Write row state[ROWS] from marks. before: marks of the before image. Returns 0 or an ERROR_*."""
     row, rows_max = word(state, L.ROWS), word(state, L.ROWS_MAX)
     known = word(state, L.PRESENT) + row
     column, offset = columns, 0
@@ -226,7 +235,9 @@ def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int
 
 @compiled(I(I, I, I), **FAST)
 def _key_differs(marks: int, columns: int, state: int) -> int:
-    """1 when an update's images have other bytes in a key column, or the table has no key; 0; or an ERROR_*."""
+    """1 if an update's images differ in a key column's bytes, or if the table has no key; else 0;
+    or an ERROR_*.
+    """
     if word(state, L.KEYED) == 0:
         return 1
     differs = 0
@@ -254,7 +265,7 @@ def _key_differs(marks: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def _emit_update(before_at: int, after_at: int, event: int, columns: int, state: int) -> int:
-    """Both images of an update, marked, as rows. 0, or an ERROR_*."""
+    """Write both marked images of an update as rows. Returns 0 or an ERROR_*."""
     commit_ts = word(event, L.EVENT_COMMIT_TS)
     marks = word(state, L.MARKS)
     after = marks + _MARK_BYTES * word(state, L.COLUMNS)
@@ -275,7 +286,7 @@ def _emit_update(before_at: int, after_at: int, event: int, columns: int, state:
 
 @compiled(I(I, I, I, I), **FAST)
 def _emit_single(at: int, event: int, columns: int, state: int) -> int:
-    """The image of a write or a delete, marked, as a row. 0, or an ERROR_*."""
+    """Write the marked image of a write or a delete as a row. Returns 0 or an ERROR_*."""
     marks, write = word(state, L.MARKS), word(event, L.EVENT_OP) == L.OP_WRITE
     net = word(state, L.MODE) == L.MODE_NET
     policy = (_NEW if write else _NEED_KEY) if net else _ALLOW
@@ -288,7 +299,7 @@ def _emit_single(at: int, event: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _walk(event: int, columns: int, state: int, emit: int) -> int:
-    """Each row of an event; gives how many images there are, or an ERROR_*."""
+    """Each row of an event. Returns how many images there are, or an ERROR_*."""
     end, op, count = word(event, L.EVENT_END), word(event, L.EVENT_OP), word(state, L.COLUMNS)
     present = _bitmaps(event, count)
     if present < 0:
@@ -330,7 +341,7 @@ def count_partial_images(events: int, count: int, columns: int, state: int) -> i
     for e in range(count):
         event_images = _walk(events + e * _EVENT_BYTES, columns, state, 0)
         if event_images < 0:
-            # its images up to the bad one can't be more than its bytes: the before image has one at least
+            # no more images than bytes lie before the bad one: each before image has at least one
             event = events + e * _EVENT_BYTES
             return images + 2 * (word(event, L.EVENT_END) - word(event, L.EVENT_START))
         images += event_images

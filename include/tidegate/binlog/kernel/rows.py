@@ -3,9 +3,10 @@
 In:  addresses: of event records, of a plan as data (columns), of the state (layout.py).
 Out: state[ROWS] rows in the arena, in log order; or state[ERROR] with event, column and place.
 
-A row's ordinal is the offset of its image, so ordinals grow in log order over all tables of a segment.
-Update: the after image as an upsert; before it, when a key column's bytes differ or the table has no key, the before
-image as a delete (merge must see the old key go). An image: null bitmap, then the values of columns that aren't NULL.
+A row's ordinal is the offset of its image, so ordinals ascend in log order over all tables of a
+segment. An update becomes an upsert of its after image. If a key column's bytes differ, or the
+table has no key, a delete of its before image comes first: merge must see the old key go. An image
+is a null bitmap, then the values that aren't NULL.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _EVENT_BYTES: Final = 8 * L.EVENT_WORDS
 
 @compiled(I(I, I, I), forceinline=True, **FAST)
 def _prefixed(at: int, end: int, width: int) -> int:
-    """Length of a value after its prefix of width bytes; ERROR_CUT when it doesn't end by `end`."""
+    """Length of a value after its prefix of width bytes; ERROR_CUT if it doesn't end by `end`."""
     if at + width > end:
         return L.ERROR_CUT
     if width == 1:
@@ -41,7 +42,7 @@ def _prefixed(at: int, end: int, width: int) -> int:
 
 @compiled(I(I, I, I), forceinline=True, **FAST)
 def cell_bytes(at: int, end: int, column: int) -> int:
-    """Length of the value at `at`, prefix included; ERROR_CUT when it doesn't end by `end`."""
+    """Length of the value at `at`, with its prefix; ERROR_CUT if it doesn't end by `end`."""
     width = word(column, L.WIDTH)
     if word(column, L.KIND) != L.CELL_BYTES:
         return width if at + width <= end else L.ERROR_CUT
@@ -51,7 +52,9 @@ def cell_bytes(at: int, end: int, column: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _skim(at: int, end: int, columns: int, state: int) -> int:
-    """Address after the image at `at`; notes where its key columns lie. An ERROR_* when it doesn't end by `end`."""
+    """Note where the key columns of the image at `at` lie. Returns the address after it, or an
+    ERROR_*.
+    """
     count = word(state, L.COLUMNS)
     nulls = at
     at += (count + 7) >> 3
@@ -75,7 +78,9 @@ def _skim(at: int, end: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _key_differs(at: int, end: int, columns: int, state: int) -> int:
-    """1 when the image at `at` has other key bytes than the one skimmed last; 0; or an ERROR_*."""
+    """1 if the image at `at` has other key bytes than the image skimmed last; else 0; or an
+    ERROR_*.
+    """
     nulls = at
     at += (word(state, L.COLUMNS) + 7) >> 3
     if at > end:
@@ -104,7 +109,7 @@ def _key_differs(at: int, end: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _emit(at: int, end: int, columns: int, state: int) -> int:
-    """The image at `at` as row state[ROWS]; gives the address after it, or an ERROR_*."""
+    """Write the image at `at` as row state[ROWS]. Returns the address after it, or an ERROR_*."""
     count = word(state, L.COLUMNS)
     row = word(state, L.ROWS)
     nulls = at
@@ -136,7 +141,7 @@ def _emit(at: int, end: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), forceinline=True, **FAST)
 def close_row(state: int, op: int, commit_ts: int, image: int) -> int:
-    """Count the row state[ROWS] as written; image: its address in the payload."""
+    """Count row state[ROWS] as written. image: its address in the payload."""
     row = word(state, L.ROWS)
     store8(word(state, L.OPS) + row, op)
     store64(word(state, L.COMMIT_TS) + 8 * row, commit_ts)
@@ -146,7 +151,9 @@ def close_row(state: int, op: int, commit_ts: int, image: int) -> int:
 
 @compiled(I(I, I, I), **FAST)
 def bitmaps_start(at: int, end: int, count: int) -> int:
-    """Behind the column count (a length-encoded integer of at most 2 bytes), which must be `count`; else an ERROR_*."""
+    """Address after the column count (length-encoded, at most 2 bytes), which must be `count`; else
+    an ERROR_*.
+    """
     if at >= end:
         return L.ERROR_CUT
     first = load8(at)
@@ -161,7 +168,9 @@ def bitmaps_start(at: int, end: int, count: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
-    """Behind the column count and the bitmaps of columns present, which must all be set; else an ERROR_*."""
+    """Address after the column count and the bitmaps of present columns, which must all be set;
+    else an ERROR_*.
+    """
     at = bitmaps_start(at, end, count)
     if at < 0:
         return at
@@ -184,8 +193,8 @@ def _start(event: int, op: int, count: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def count_images(events: int, count: int, columns: int, state: int) -> int:
-    """Row images in `count` events: an upper bound of rows. Stops at the first unreadable event; the decoding pass
-    will name it.
+    """Row images in `count` events: an upper bound of rows. It stops at the first unreadable event;
+    the decoding pass reports that one.
     """
     images = 0
     for e in range(count):
@@ -230,7 +239,9 @@ def _decode_event(event: int, columns: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def decode_rows(events: int, count: int, columns: int, state: int) -> int:
-    """Decode `count` events; gives the rows written, or an ERROR_* (also in state, with event, column and place)."""
+    """Decode `count` events. Returns the rows written, or an ERROR_* (state has event, column and
+    place, too).
+    """
     for e in range(count):
         set_word(state, L.ERROR_COLUMN, -1)
         at = _decode_event(events + e * _EVENT_BYTES, columns, state)

@@ -1,15 +1,16 @@
 """Rows events of one plan into one Arrow record batch.
 
 In:  a payload, the offsets of its rows events, a Plan.
-Out: a RecordBatch with the four system columns (tables.OP, COMMIT_TS, SEQ, ORDINAL) and the version's columns.
+Out: a RecordBatch with the four system columns (tables.OP, COMMIT_TS, SEQ, ORDINAL) and the
+     version's columns.
 
-The kernels write into one arena with room for the worst: every column of texts could have all
-bytes. Huge pages make that room real memory (several times the rows' own), so the rows are copied
-out of it, and it serves again. Room for rows is a guess; when it doesn't suffice, the images are
-counted and the pass is run again with exactly enough.
+The kernels write into one arena with room for the worst case: every column of text could have all
+bytes. Huge pages turn that room into real memory, several times the rows' own, so the rows are
+copied out of it, and it is used again. The room for rows is a guess. If it is too small, the images
+are counted, and the pass runs again with exactly enough.
 
-Nearly all events have every column. The fast kernel (rows.py) stops at the first partial image. The
-batch is then decoded again by partial_rows.py, so whole images pay nothing for the others.
+Nearly all events have every column. The fast kernel (rows.py) stops at the first partial image.
+Then partial_rows.py decodes the batch again, so batches of whole images pay nothing for this.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _WITH_A_KEY: Final = _WITHOUT_IT.after("give the table a key")
 
 @dataclass(frozen=True, slots=True)
 class BareDelete:
-    """A delete without the whole row. event: number of its rows event. column: a missing one."""
+    """A delete without the whole row. event: number of its rows event. column: one that is missing."""
 
     event: int
     column: str
@@ -58,7 +59,7 @@ class BareDelete:
 @dataclass(frozen=True, slots=True)
 class RowsBatch:
     """rows: the record batch. null_dates: zero or impossible dates that became NULL. bare_delete: the first, if any.
-    lacks: as TableChanges'.
+    lacks: as in TableChanges.
     """
 
     rows: pa.RecordBatch
@@ -71,7 +72,7 @@ class RowsBatch:
 class _Kernel:
     """A pass over events, and the pass that counts their images. copies: how often a value may be written.
 
-    partial: whether it takes images with missing columns, in which mode.
+    partial: None, or the mode in which it takes images with missing columns.
     """
 
     decode: Callable[..., int]
@@ -90,7 +91,7 @@ _LOGGED: Final = _Kernel(decode_partial_rows, count_partial_images, 2, partial=T
 class _Pass:
     """The result of a kernel.
 
-    outcome: how many rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass.
+    outcome: the number of rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass.
     """
 
     outcome: int
@@ -116,7 +117,9 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
 
 
 def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:
-    """decode_batch's arguments; every row image by itself. After images have whole JSON documents. Raises RowsError."""
+    """As decode_batch, but every row image is a row. After images have whole JSON documents. Raises
+    RowsError.
+    """
     done = _run(_LOGGED, data, events, plan)
     rows = _rows(done, plan, seq)
     present = None if done.present is None or done.present.all() else done.present.astype(np.bool_)
@@ -149,7 +152,7 @@ def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan
 
 
 def _rows(done: _Pass, plan: Plan, seq: int, unread: AbstractSet[str] = frozenset()) -> pa.RecordBatch:
-    """unread: columns of these names are NULL where a value of them can't be decoded."""
+    """unread: columns of these names become NULL if a value of them can't be decoded."""
     rows, state, buffer = done.outcome, done.state, done.buffer
     if rows < 0:
         raise RowsError(int(state[L.ERROR_EVENT]), _error(state, plan))
@@ -173,7 +176,7 @@ def _rows(done: _Pass, plan: Plan, seq: int, unread: AbstractSet[str] = frozense
 
 
 def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: Plan) -> pa.RecordBatch:
-    """Columns that a written row lacks have their defaults: the server leaves out nothing else."""
+    """Fill in the defaults of columns a written row lacks: the server leaves out nothing else."""
     written = rows.column(tables.OP).to_numpy() == tables.OP_UPSERT
     for i, column in enumerate(plan.columns):
         if plan.marks[i, L.MARK_UNASKED]:
@@ -188,14 +191,14 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
 
 
 def _lacks(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: Plan) -> bool:
-    """Whether a written row lacks the value of a column that is asked for."""
+    """Whether a written row lacks the value of a column that must be asked for."""
     asked = [i for i, column in enumerate(plan.defined) if column.silver in plan.asked]
     written = rows.column(tables.OP).to_numpy() == tables.OP_UPSERT
     return bool((present[asked] == 0)[:, written].any())
 
 
 def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.uint8], plan: Plan) -> BareDelete | None:
-    """The first delete without one of silver's columns."""
+    """The first delete that lacks one of silver's columns."""
     deletes = np.flatnonzero(rows.column(tables.OP).to_numpy() == tables.OP_DELETE)
     lacking = present[: len(plan.columns) - plan.hidden, deletes] == 0
     lacking &= plan.marks[: len(lacking), L.MARK_UNASKED, None] == 0
@@ -208,7 +211,9 @@ def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.ui
 
 
 def _default(plan: Plan, i: int) -> Any:
-    """The value of a column in a new row without it, or the UnsupportedValue that gives the reason for a doubt."""
+    """The value of a column in a new row without it; or an UnsupportedValue that says why it isn't
+    known.
+    """
     column = plan.defined[i] if plan.defined else None
     why = "its definition isn't known"
     if column is not None and column.default is None and not column.nullable:
@@ -227,7 +232,9 @@ def _default(plan: Plan, i: int) -> Any:
 
 
 def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:
-    """Write addresses into words and state; give the arena. bytes_max: as many as all values of a column may have."""
+    """Write addresses into words and state. Returns the arena. bytes_max: what all values of a
+    column may need.
+    """
     per_column = words.reshape(-1, L.COLUMN_WORDS)
     state[L.COLUMNS], state[L.ROWS_MAX], state[L.KEYED] = len(plan.columns), rows_max, plan.keyed
     cells = []

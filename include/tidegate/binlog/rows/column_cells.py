@@ -1,7 +1,8 @@
-"""How the kernel reads a column: a cell for each kind of type.
+"""How the kernel reads a column: the cell for each kind of type.
 
 In:  a column of a TABLE_MAP, the same column of schema_history, its canonical type.
-Out: the number of the kernel's cell, bytes of a value (or of its length), and parameters; None where the two disagree.
+Out: the number of the kernel's cell, bytes of a value (or of its length), and parameters; None if
+     the two disagree.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Cell = tuple[int, int, tuple[int, ...]]  # CELL_*, width, parameters
 
 
 def cell_of(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | None:
-    """None where the event's column can't be of the type that schema_history says."""
+    """None if the event's column can't have the type that schema_history says."""
     row = TYPES[kind.text.base]
     return _CELLS[row.kind](wire, column, kind) if wire.type in row.wire else None
 
@@ -59,7 +60,7 @@ def _temporal(wire: WireColumn, _: Column, kind: CanonicalType) -> Cell | None:
     if wire.type == code and wire.decimals == decimals:
         fraction = (decimals + 1) // 2
         unit = 100 ** (3 - fraction)
-        # P3 of a datetime is the day seen last: none
+        # P3 of a datetime is the day that the kernel has seen last; -1: none yet
         return cell, width + fraction, (fraction, unit, decimals if cell == L.CELL_TIME else -1)
     code, cell, width = old[kind.text.base]
     if wire.type != code:
@@ -68,10 +69,12 @@ def _temporal(wire: WireColumn, _: Column, kind: CanonicalType) -> Cell | None:
 
 
 def _hires(base: str, decimals: int) -> Cell:
-    """MariaDB's temporal types with a fraction in its format of before 10.1 (mysql56_temporal_format=OFF).
+    """MariaDB's temporal types with a fraction, in its format of before 10.1
+    (mysql56_temporal_format=OFF).
 
-    The event doesn't say how many digits the fraction has; the table's definition does, and it can't have changed
-    without a DDL. Widths: MariaDB sql/sql_type.cc (m_hires_bytes, m_sec_part_bytes).
+    The event doesn't say how many digits the fraction has. The table's definition does, and it
+    can't have changed without a DDL. Widths: MariaDB sql/sql_type.cc (m_hires_bytes,
+    m_sec_part_bytes).
     """
     units, micros = 10**decimals, 10 ** (6 - decimals)
     if base == "timestamp":
@@ -109,7 +112,7 @@ def _listed(wire: WireColumn, _: Column, kind: CanonicalType) -> Cell | None:
 
 
 def _string(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | None:
-    """CHAR, VARCHAR and TEXT, and what is bytes of them."""
+    """CHAR, VARCHAR and TEXT, and the types of bytes among them."""
     base, compressed = kind.text.base, kind.text.compressed
     if compressed != (wire.type in (Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED)):
         return None
@@ -119,7 +122,7 @@ def _string(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | Non
     length = (kind.text.numbers or (1,))[0]
     if base in TEXTS:
         length *= WIDEST.get(column.charset, 1)
-    length += compressed  # its header's byte
+    length += compressed  # the byte of its header
     pad = (length if kind.kind is Kind.BINARY else 0,) if wire.type == Wire.STRING else ()
     return (L.CELL_BYTES, 1 if length < 256 else 2, pad) if wire.length == length else None
 
@@ -130,12 +133,12 @@ def _address(wire: WireColumn, _: Column, kind: CanonicalType) -> Cell | None:
 
 
 def _prefixed(*parameters: int) -> _Reader:
-    """Bytes after a length of as many bytes as the event says."""
+    """Bytes after a length. The event says how many bytes the length has."""
     return lambda wire, _column, _kind: (L.CELL_BYTES, wire.length, parameters) if 1 <= wire.length <= 4 else None
 
 
 def _vector(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | None:
-    """MariaDB logs one as a VARBINARY of four bytes for each number."""
+    """A VECTOR. MariaDB logs it as a VARBINARY with four bytes per number."""
     if wire.type == Wire.VECTOR:
         return _prefixed()(wire, column, kind)
     length = 4 * (kind.text.numbers or (0,))[0]
@@ -143,7 +146,7 @@ def _vector(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | Non
 
 
 _Reader = Callable[[WireColumn, Column, CanonicalType], Cell | None]
-# By the kind of a type's row, before its numbers and its character set count.
+# Kind in the type's row, so before its numbers and its character set count -> the reader of its cell.
 _CELLS: Final[dict[Kind, _Reader]] = {
     Kind.INT: _integer,
     Kind.FLOAT: _plain(L.CELL_COPY32),

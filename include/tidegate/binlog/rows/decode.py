@@ -1,14 +1,14 @@
 """A segment's changes, table by table: raw events in, Arrow batches out.
 
-In:  a Segment, the table versions of schema_history, the windows of commit time that are wanted, per table.
-Out: DecodedSegments, one for an ordinary segment, several when something large in it is compressed. A table that can't
-     be decoded becomes a Problem and its changes are left out from there on; the others go on. An event that nobody
-     can follow is a Problem of every table asked for. Incomplete events raise StreamCorrupt, and an unknown format or
-     compression raises UnknownEvent.
+In:  a Segment, the table versions of schema_history, the wanted windows of commit time per table.
+Out: DecodedSegments: one for an ordinary segment, several if something large in it is compressed. A
+     table that can't be decoded becomes a Problem. Its changes from there on are left out, and the
+     other tables go on. An event that nobody can follow is a Problem of every wanted table.
+     Incomplete events raise StreamCorrupt. An unknown format or compression raises UnknownEvent.
 
 Keys of versions and windows are (database, table), physical names. The version in force for a
 transaction is the last one with version.commit_ts <= its commit_ts. Each event has a fate
-(fates.py), so every byte of the payload stands in the ledger: decoded, ignored by a named rule, or
+(fates.py), so the ledger has every byte of the payload: decoded, ignored by a named rule, or
 quarantined with its table.
 """
 
@@ -81,10 +81,11 @@ def decode_in_pieces(
     known: Known = NOTHING_KNOWN,
     verify_checksums: bool = False,
 ) -> Iterator[DecodedSegment]:
-    """decode_segment in bounded memory: a huge compressed transaction comes in several parts, in log order.
+    """As decode_segment, in bounded memory: a huge compressed transaction comes in several parts,
+    in log order.
 
-    A table with a problem in one part has no changes in later ones; what earlier parts gave of it is to be dropped.
-    The ledgers add up to the segment's.
+    A table with a problem in one part has no changes in later ones. The caller drops its changes
+    from earlier parts. The ledgers add up to the segment's.
     """
     return decode_indexes(
         index_pieces(segment, verify_checksums=verify_checksums), versions, windows, decode_batch, known
@@ -98,7 +99,9 @@ def decode_indexes(
     decode: BatchDecoder,
     known: Known = NOTHING_KNOWN,
 ) -> Iterator[DecodedSegment]:
-    """decode_in_pieces after its first step, with the decoder of rows as an argument: tests bring a slow one too."""
+    """decode_in_pieces after its first step. decode: the decoder of rows, since tests also use a
+    slow one.
+    """
     settlement = Settlement()
     for index in indexes:
         done = _decode_index(index, versions, windows, decode, known, settlement)
@@ -112,7 +115,9 @@ def decode_indexes(
 def joined(
     decode: Callable[[Windows, Known], Iterable[DecodedSegment]], windows: Windows, known: Known
 ) -> DecodedSegment:
-    """All parts of a segment as one. decode is run again without the tables that it found problems of too late."""
+    """All parts of a segment as one. If a later part finds a table's problem, decode runs again
+    without this table.
+    """
     parts = list(decode(windows, known))
     if len(parts) == 1:
         return parts[0]
@@ -132,7 +137,9 @@ def joined(
 
 
 def _as_one(changes: Sequence[TableChanges]) -> Iterator[TableChanges]:
-    """The parts of one version, in their order; none without a row, several where one batch can't hold them."""
+    """The parts of one version as one, in order. None if there is no row, several if one batch
+    can't hold them.
+    """
     lacks = any(change.lacks for change in changes)
     rows = pa.Table.from_batches([change.batch for change in changes]).combine_chunks()
     yield from (replace(changes[0], batch=batch, lacks=lacks) for batch in rows.to_batches())
@@ -176,7 +183,7 @@ def _decode_index(
 
 
 def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
-    """The Problem of a table, with both sides and the place in its message."""
+    """The Problem of a table. Its message has the place and both sides."""
     segment, error = index.segment, held.error
     pos = index.position(held.event)
     placed = type(error)(error.what, where=f"{name[0]}.{name[1]} at {segment.file}:{pos}", remedy=error.remedy)
@@ -186,7 +193,9 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
 
 
 def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) -> list[TableRows]:
-    """Rows events per wanted table, in order of name; the fates of all others."""
+    """Rows events per wanted table, in order of name. It also sets the fates of all other rows
+    events.
+    """
     events = index.events
     rolled_back = (events[:, K.BITS] & UNDONE) != 0
     fates[rolled_back] = FATE_OF_RULE["rolled back"]
@@ -223,7 +232,7 @@ def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) 
 def _judge_others(
     index: EventIndex, versions: Versions, windows: Windows, known: Known, fates: Fates
 ) -> dict[Name, Problem]:
-    """The fates of everything but rows events; Problems of tables that statements and unknown events may change."""
+    """Set the fates of all events but rows events. Returns Problems of tables they may change."""
     bits, kinds = index.events[:, K.BITS], index.events[:, K.TYPE]
     queries = np.flatnonzero((kinds == EventType.QUERY) | (kinds == EventType.EXECUTE_LOAD_QUERY))
     said = bits[queries]
@@ -235,8 +244,8 @@ def _judge_others(
     odd = np.flatnonzero((fates == UNDECIDED) & ((bits & (ROWS | STATEMENT)) == 0)).tolist()
     late = queries[(said & UNDOES_EARLIER) != 0].tolist()
     problems: dict[Name, Problem] = {}
-    # What a DDL names and nobody has: a swap's name in between, DROP TABLE IF EXISTS. It would wait for ever, as no
-    # snapshot finds it. Rows of a table that isn't known are a problem of their own.
+    # Names in a DDL that no table has: the name in between in a swap, DROP TABLE IF EXISTS. A hold for such a name
+    # would never end, since no snapshot finds it. Rows of an unknown table are a problem of their own.
     unknown = {name for name in windows if not versions.get(name)}
     seen = {name: span for name, span in windows.items() if name not in unknown}
     for judged in chain(
@@ -253,8 +262,8 @@ def _judge_others(
 
 
 def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
-    """An event of a kind without a rule: it may change any table, unless it is flagged ignorable, or is a part of rows,
-    which are of a table that is mapped before it.
+    """An event of a type without a rule may change any table. Exceptions: it is flagged ignorable,
+    or it is a part of rows, whose table is mapped before it.
     """
     code = int(index.events[event, K.TYPE])
     what = unread_event(code)
@@ -266,7 +275,7 @@ def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known
 
 
 def _mapped_before(index: EventIndex, event: int) -> set[Name] | None:
-    """The tables that an event's transaction has mapped before it; None where that begins before
+    """The tables an event's transaction has mapped before it; None if the transaction begins before
     this piece.
     """
     inside = np.flatnonzero(index.events[:event, K.COMMIT_TS] == index.events[event, K.COMMIT_TS])
@@ -281,11 +290,11 @@ def _mapped_before(index: EventIndex, event: int) -> set[Name] | None:
 
 
 def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
-    """A statement that takes back rows of earlier segments, in the tables named with it by capture."""
+    """A statement that undoes rows of earlier segments, in the tables that capture named with it."""
     named = [name for name in {*windows, *known.held} if may_name(index.segment.tables, name)]
     error = UnknownEvent(rolled_back_too_late("").what, remedy=JUDGE)
     return judge_unfollowed(index, event, windows, known, error, named)
 
 
-_MAP_BODY_AT: Final = 27  # after the header, the table's id and flags
+_MAP_BODY_AT: Final = 27  # after the header, the table id and the flags
 _LOST: Final = "the source lost events here (INCIDENT)"

@@ -1,9 +1,10 @@
 """How to decode the rows of one TABLE_MAP as one table version: a plan that is data, not code.
 
 In:  a TableMap (from the event) and a TableVersion (from schema_history).
-Out: a Plan: an int64 array for the kernel and, per column, how its Arrow array is finished. SchemaMismatch when the
-     two disagree in anything that the event tells: column count, types, lengths, and with MINIMAL or FULL metadata
-     signedness, charsets, names, members. UnsupportedValue for what can't be decoded without guessing.
+Out: a Plan: an int64 array for the kernel, and what finish.py needs per column. SchemaMismatch if
+     the two disagree in anything the event says: column count, types, lengths; with MINIMAL or FULL
+     metadata also signedness, charsets, names, members. UnsupportedValue for a column that can only
+     be decoded by guessing.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ _MISSED: Final = "a DDL was missed: run `tidegate schema refresh`, which asks th
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without addresses in an arena, which
-    a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
-    row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end, row_start:
-    numbers of the columns that end and begin a row of a system-versioned table, or -1 (versioned.py). defined: the
-    columns with their defaults; () when the plan comes from a TABLE_MAP alone. schema: of the columns under their names
-    in silver. marks: int64[columns, MARK_WORDS] for a batch to begin with. unasked: columns of these names may be
-    missing in any image. asked: likewise, of generated columns whose values are asked for.
+    """columns: in table order. words: int64[columns * COLUMN_WORDS] without addresses; a batch
+    fills these into its own copy. keyed: columns up to and including the last key column, 0
+    without a key. row_bytes_usual: a guess, for sizing. hidden: how many of the last columns the
+    server hides. row_end, row_start: numbers of the columns that end and begin a row of a
+    system-versioned table, or -1 (versioned.py). defined: the columns with their defaults; () if
+    the plan comes from a TABLE_MAP alone. schema: of the columns, under their names in silver.
+    marks: int64[columns, MARK_WORDS] for a batch to begin with. unasked: names of columns that
+    any image may lack. asked: the same, of generated columns whose values are asked for.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -59,7 +61,7 @@ class Plan:
     marks: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        """The parts of the plan that every batch needs are made once."""
+        """Make the parts of the plan every batch needs, once."""
         names = [column.silver for column in self.defined] or [silver_column(column.name) for column in self.columns]
         schema = pa.schema([pa.field(n, column.type.arrow) for n, column in zip(names, self.columns, strict=True)])
         marks = np.zeros((len(self.columns), L.MARK_WORDS), np.int64)
@@ -83,11 +85,13 @@ def make_plan(
     left_out: frozenset[str] = frozenset(),
     asks: bool = False,
 ) -> Plan:
-    """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError.
+    """Check a TABLE_MAP body against a table version, and plan. Raises SchemaMismatch,
+    UnsupportedValue, DecodeError.
 
-    zero_dates: what a zero or impossible date becomes. In a key it is always an error: two of them would be one NULL.
-    mariadb: whether a MariaDB wrote the event. left_out: columns missing in silver, under its names; without a
-    key all columns tell a row. asks: as CommitSpan has it.
+    zero_dates: what a zero or impossible date becomes. In a key it is always an error: two such
+    keys would be one NULL. mariadb: whether a MariaDB wrote the event. left_out: columns that
+    silver lacks, under its names. In a table without a key they are needed nevertheless: all
+    columns identify a row. asks: as in CommitSpan.
     """
     table_map = parse_table_map(body, mariadb=mariadb)
     hidden = hidden_columns(table_map, version)
@@ -126,7 +130,9 @@ def make_plan(
 
 
 def agrees(wire: WireColumn, column: Column) -> bool:
-    """Whether a column of an event agrees with schema_history, by all facts of the event but its name."""
+    """Whether a column of an event agrees with schema_history, in everything the event says but its
+    name.
+    """
     try:
         kind = canonical(column)
         _check_metadata(wire, column, kind)
@@ -173,11 +179,11 @@ def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: Ta
 
 
 def _check_primary_key(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
-    """With metadata FULL an event without a primary key says that the table has none.
+    """With metadata FULL, an event without a primary key says that the table has none.
 
-    A server takes a unique key over columns that are NOT NULL for the primary key where there is
-    none. MariaDB puts the row end of a system-versioned table after the columns of each unique
-    key: hidden or not, it is left out here.
+    If there is no primary key, a server takes a unique key over NOT NULL columns for it. MariaDB
+    adds the row end of a system-versioned table to the columns of each unique key. Hidden or not,
+    it is left out here.
     """
     end = row_end_of(columns)
     ends = {columns[end].id} if end >= 0 else set()
@@ -209,7 +215,7 @@ def _differs(event: str, history: str) -> SchemaMismatch:
 
 
 def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> None:
-    """The facts of MINIMAL or FULL metadata beyond the types."""
+    """Check the facts of MINIMAL or FULL metadata beside the types."""
     text = kind.text
     if wire.unsigned is not None and wire.type != Wire.YEAR and wire.unsigned != text.unsigned:
         raise _differs(f"{column.name} is {'unsigned' if wire.unsigned else 'signed'}", column.type)
@@ -223,7 +229,7 @@ def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> No
 
 
 def _members(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[str, ...]:
-    """Members of an enum or set: the event's own, which must be those of schema_history, else schema_history's."""
+    """Members of an enum or set. If the event has some, they must be those of schema_history."""
     known = kind.text.members
     if wire.members is None:
         if any(UNKNOWN in member for member in known):
@@ -240,7 +246,9 @@ def _members(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[str
 
 
 def _as_shown(member: str) -> str:
-    """With the mark for all that a baseline can't know: '?', and characters beyond the basic plane."""
+    """The member with marks for characters a baseline can't know: '?', and those beyond the basic
+    plane.
+    """
     return "".join(UNKNOWN if c == "?" or c > "\uffff" else c for c in member)
 
 

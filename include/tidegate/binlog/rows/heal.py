@@ -1,12 +1,14 @@
-"""A table version from the event that disagreed with the last one: the effect of a DDL missing in the log.
+"""A new table version from an event that contradicts the last one: the effect of a DDL the log
+lacks.
 
-In:  the body of a TABLE_MAP with all of binlog_row_metadata=FULL, and the version contradicted by it.
-Out: the version that holds from its transaction on, kind `healed`; SchemaMismatch when the event leaves a doubt.
+In:  the body of a TABLE_MAP with all of binlog_row_metadata=FULL; the version it contradicts.
+Out: the version that is valid from its transaction on, of kind `healed`; SchemaMismatch if the
+     event leaves a doubt.
 
-A column keeps its id by name. Nothing else is certain. A column that went and another in its place
-may be a rename, or not. Only the server knows the values of older rows in a new column. Such a
-table waits, and `tidegate schema refresh` asks the server. The result is checked by planning the
-very event with it.
+A column keeps its id by name. Nothing else is certain. If one column is gone and another has come,
+that may be a rename, or not. Only the server knows the values of older rows in a new column. Such a
+table waits, and `tidegate schema refresh` asks the server. The result is checked: a plan for this
+very event is made with it.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ from tidegate.schema.replay.indexes import key_of
 
 HEALED: Final = "healed"
 REFRESHED: Final = "refreshed"
-# What a person can do when the event alone can't tell.
+# What a person can do if the event alone leaves a doubt.
 REFRESH: Final = "run `tidegate schema refresh`, which asks the server"
 
-# Of a fraction in the format of before 10.1 the event doesn't tell the digits.
+# In the format of before 10.1 the event doesn't say how many digits the fraction has.
 _OLD_TEMPORALS: Final = frozenset({Wire.TIMESTAMP, Wire.DATETIME, Wire.TIME})
 _WITH_CHARSET: Final = frozenset(
     {*TYPES["char"].wire, *TYPES["varchar"].wire, *TYPES["text"].wire, Wire.ENUM, Wire.SET}
 )
-# MariaDB logs UUID, INET6 and INET4 as such strings of bytes, and they are not told apart from BINARY.
+# MariaDB logs UUID, INET6 and INET4 as strings of so many bytes: they look like BINARY.
 _MARIADB_AMBIGUOUS_BYTES: Final = frozenset({4, 16})
 
 
@@ -50,10 +52,10 @@ class Mismatch:
 
 
 def heal(mismatch: Mismatch, last: TableVersion, new_id: Callable[[], int], *, added_are_null: bool) -> TableVersion:
-    """Raises SchemaMismatch when the event doesn't tell all of it.
+    """Raises SchemaMismatch if the event doesn't say everything.
 
-    added_are_null: somebody vouches for NULL in older rows of a nullable column added without its
-    DDL.
+    added_are_null: somebody knows that older rows have NULL in a nullable column whose ALTER isn't
+    in the log.
     """
     table_map = parse_table_map(mismatch.body, mariadb=mismatch.mariadb)
     wires = _user_columns(table_map, last)
@@ -78,7 +80,7 @@ def heal(mismatch: Mismatch, last: TableVersion, new_id: Callable[[], int], *, a
 
 
 def _user_columns(table_map: TableMap, last: TableVersion) -> tuple[WireColumn, ...]:
-    """Without what MariaDB hides after the others."""
+    """The event's columns without those that MariaDB hides after them."""
     known, wires = {column.name for column in last.columns}, table_map.columns
     nothing = replace(last, columns=())
     while wires and wires[-1].name not in known and hidden_columns(replace(table_map, columns=wires[-1:]), nothing):
@@ -91,7 +93,7 @@ def _doubt(what: str, remedy: str) -> SchemaMismatch:
 
 
 def _column(wire: WireColumn, old: Column | None, mismatch: Mismatch, new_id: Callable[[], int]) -> Column:
-    """As it was when that fits the event; else with the event's type, the id kept."""
+    """The old column if it fits the event; else one with the event's type and the old id."""
     name = str(wire.name)
     if old is not None:
         same = replace(old, name=name, nullable=wire.nullable)
@@ -105,7 +107,9 @@ def _column(wire: WireColumn, old: Column | None, mismatch: Mismatch, new_id: Ca
 
 
 def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
-    """(column_type, character set) of a column that the last version doesn't explain, where the event tells all."""
+    """(column_type, character set) of a column the last version doesn't explain, if the event says
+    everything.
+    """
     untold = (
         wire.type in _OLD_TEMPORALS
         or (wire.type == Wire.VECTOR and wire.dimensions is None)
@@ -128,8 +132,8 @@ def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
 
 
 def _version(mismatch: Mismatch, last: TableVersion, columns: tuple[Column, ...], table_map: TableMap) -> TableVersion:
-    """Unique keys with a dropped column are forgotten: rows then count as having no key, which is
-    never wrong.
+    """The healed version. Unique keys with a dropped column are left out: then rows count as having
+    no key, which is never wrong.
     """
     here = {column.id for column in columns}
     indexes = tuple(i for i in last.indexes if i.kind is not IndexKind.PRIMARY and here.issuperset(i.parts))

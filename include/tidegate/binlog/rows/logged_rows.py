@@ -1,8 +1,8 @@
-"""All rows of a table in a segment, wherever they stand: also rows that were rolled back, or that wait for an answer.
+"""All rows of a table in a segment, also rows that were rolled back, or that wait for an answer.
 
 In:  a segment, a table, its versions.
-Out: its row images, with the rows events that they lie in. An error where one of them can't be decoded: whoever asks
-     for all of them must not miss any.
+Out: its row images, with the rows events that have them. If one can't be decoded, that is an error:
+     the caller must not miss any row.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import CommitSpan
 
 _EVER: Final = CommitSpan(-1, (1 << 63) - 1)
-# Of a row in an event: where it begins, and where the next one does, as offsets in the data.
+# A row in an event: offsets in the data, of its beginning and of the next row's.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRows:
-    """Rows events of one version and plan. events: per image, its event's number in the index."""
+    """Rows events of one version and plan. events: per image, the number of its event in the index."""
 
     index: EventIndex
     version: TableVersion
@@ -43,7 +43,9 @@ class LoggedRows:
     events: npt.NDArray[np.int64]
 
     def spans(self, goes: npt.NDArray[np.bool_]) -> dict[int, list[Span]]:
-        """Event -> where rows lie whose images are marked; both images of an update go together."""
+        """Event -> the places of rows whose images are marked in `goes`. Both images of an update
+        go together.
+        """
         begins = self.images.rows.column(tables.ORDINAL).to_numpy()
         kinds = self.images.rows.column(tables.OP).to_numpy()
         firsts = np.flatnonzero(kinds != IMAGE_AFTER)  # each begins a row

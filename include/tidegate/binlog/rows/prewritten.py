@@ -1,8 +1,9 @@
-"""Rows that were prepared: passed over where they lie, and read again from there once they are committed.
+"""Prepared rows. They are passed over in their own place, and are read from there again once they
+are committed.
 
-In:  an index, the answers that are wanted (Known.answers): none where a segment is read as it is.
-Out: which events this reading passes over, with their fates; rows of committed prewrites with the commit_ts of their
-     answer.
+In:  an index; the wanted answers (Known.answers), None if a segment is read for its own window.
+Out: which events this reading passes over, with their fates; rows of committed prewrites, with the
+     commit_ts of their answer.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.answers import Answers
 
-# Versions that say anew what a table's columns are; a snapshot's reads the same rows again.
+# Kinds of versions that only state a table's columns again. After `snapshot`, the same rows are read again.
 _SAME_ROWS: Final = ("healed", "refreshed", "snapshot")
 
 Times = npt.NDArray[np.int64]
 
 
 def passed_over(index: EventIndex, answers: Answers | None, fates: Fates) -> npt.NDArray[np.bool_]:
-    """Mask of the events that this reading doesn't take as rows."""
+    """Mask of the events this reading doesn't take as rows."""
     bits = index.events[:, K.BITS]
     prepared = (bits & ROWS != 0) & (bits & K.XA_BIT != 0)
     if answers is None:
@@ -42,7 +43,7 @@ def passed_over(index: EventIndex, answers: Answers | None, fates: Fates) -> npt
 
 
 def answered(index: EventIndex, answers: Answers) -> Times:
-    """The commit_ts of each event as it was; from here on the index has that of its answer."""
+    """The commit_ts each event had. From here on the index has that of its answer."""
     started = index.events[:, K.COMMIT_TS].copy()
     inside = answers.among(started)
     index.events[inside, K.COMMIT_TS] = answers.stamps_of(started[inside])
@@ -50,10 +51,11 @@ def answered(index: EventIndex, answers: Answers) -> Times:
 
 
 def check_same_table(versions: Sequence[TableVersion], started: Times, ended: Times) -> int:
-    """Position of the first row whose table isn't the same at its answer as where it was prepared; -1: none.
+    """Position of the first row whose table has changed between the prepare and the answer; -1 if
+    there is none.
 
-    Servers keep a table's definition locked while a branch is prepared, but not every one over a restart.
-    versions: in order of commit_ts.
+    Servers keep a table's definition locked while a branch is prepared, but some lose the lock in a
+    restart. versions: in order of commit_ts.
     """
     starts = np.array([version.commit_ts for version in versions], np.int64)
     before = np.searchsorted(starts, started, side="right") - 1
@@ -69,7 +71,7 @@ def changed_meanwhile() -> SchemaMismatch:
 
 
 def _same(versions: Sequence[TableVersion], *, known: bool) -> bool:
-    """Whether all of them are the first one said anew."""
+    """Whether all versions after the first only state it again."""
     return known and all(
         version.kind in _SAME_ROWS
         and version.status is VersionStatus.ACTIVE

@@ -1,4 +1,5 @@
-"""Rows that can't be taken, whatever their columns are: of kinds without a reader, or logged wrongly by servers.
+"""Rows that can't be taken, whatever their columns are: no reader knows their kind, or servers log
+them wrongly.
 
 In:  a rows event of an index, or the version of its table.
 Out: the error that holds the table.
@@ -19,7 +20,7 @@ from tidegate.schema.model.columns import Generated, TableVersion
 
 
 def unlogged(index: EventIndex, version: TableVersion) -> Terminal | None:
-    """An error for a table of which the server is known to log something else than it holds."""
+    """An error for a table its server is known to log wrongly."""
     server = index.format.mariadb_version
     virtual = [column.name for column in version.columns if column.generated is Generated.VIRTUAL]
     if not virtual or not server or server >= _VIRTUAL_LOGGED_SINCE:
@@ -30,7 +31,7 @@ def unlogged(index: EventIndex, version: TableVersion) -> Terminal | None:
     )
 
 
-# NULL instead of the value was seen in 10.2.11; 10.5.23 is right; what lies between was not tried.
+# 10.2.11 logs NULL instead of the value; 10.5.23 logs the value. Versions in between weren't tried.
 _VIRTUAL_LOGGED_SINCE: Final = (10, 5)
 
 

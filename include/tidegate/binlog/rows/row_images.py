@@ -1,10 +1,12 @@
 """Every row image of the wanted tables, as logged: the input of a changelog.
 
-In:  a Segment, table versions, windows of commit time, as decode.py takes them.
-Out: images of one table under one version and TABLE_MAP at a time, with where each stands and its transaction's GTID.
+In:  a Segment, table versions, windows of commit time, as for decode.py.
+Out: images of one table under one version and TABLE_MAP at a time, with the place of each and its
+     transaction's GTID.
 
-The same functions as there exclude rows here (rolled back rows, other windows). Undecodable bytes
-raise an error: the caller has decoded the same segment for silver before, and the table was held.
+The same functions as in decode.py exclude rows (rolled back ones, other windows). Bytes that can't
+be decoded raise an error: the caller has decoded the same segment for silver before, and has held
+the table.
 """
 
 from __future__ import annotations
@@ -36,15 +38,15 @@ from tidegate.segments.segment import Segment
 
 _INSERTS: Final = (int(EventType.WRITE_ROWS_V1), int(EventType.WRITE_ROWS_V2))
 _FLAGS_AT: Final = HEADER_BYTES + 6  # after the table id; their low byte
-NO_FOREIGN_KEYS: Final = 0x02  # a flag: foreign_key_checks was off in the session (NO_FOREIGN_KEY_CHECKS_F)
+NO_FOREIGN_KEYS: Final = 0x02  # a flag: the session had foreign_key_checks off (NO_FOREIGN_KEY_CHECKS_F)
 _GTIDS: Final = (int(EventType.GTID), int(EventType.MARIADB_GTID))
 
 
 @dataclass(frozen=True, slots=True)
 class TableImages:
-    """Images of a table under one plan. positions: per image, where its rows event starts in the file; ordinals: its
-    place in the segment. gtids: commit_ts -> GTID, of the transactions with one read here. flags: per image, those of
-    its rows event.
+    """Images of a table under one plan. positions: per image, the start of its rows event in the
+    file. ordinals: per image, its place in the segment. gtids: commit_ts -> GTID, for
+    transactions with an image here. flags: per image, those of its rows event.
     """
 
     name: Name
@@ -65,11 +67,11 @@ def row_images(
     known: Known = NOTHING_KNOWN,
     inserts: bool = True,
 ) -> Iterator[TableImages]:
-    """In pieces, tables in order of name within each. known: the rolled back rows; the wanted
-    prepared rows, with the commit_ts of their answer. inserts: whether events of new rows are
+    """In pieces; in each, tables are in order of name. known: the rolled back rows; the wanted
+    prepared rows, with the commit_ts of their answer. inserts: whether images of new rows are
     wanted, too.
 
-    Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and plans' Terminal errors.
+    Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and the Terminal errors of plans.
     """
     gtids = _carried(segment)
     for index in index_pieces(segment):
@@ -117,7 +119,7 @@ def _gtids(index: EventIndex) -> dict[int, str]:
 
 
 def _carried(segment: Segment) -> dict[int, str]:
-    """The GTID of the transaction that the segment starts in, by its commit_ts: its event is in the context."""
+    """commit_ts -> GTID of the transaction the segment starts in: its GTID event is in the context."""
     at, context = 0, bytes(segment.context)
     while segment.flags & tables.SegmentFlag.OPEN_AT_START and at + HEADER_BYTES <= len(context):
         size = int.from_bytes(context[at + 9 : at + 13], "little")
@@ -130,7 +132,9 @@ def _carried(segment: Segment) -> dict[int, str]:
 
 
 def _gtid(event: bytes) -> str:
-    """mysql-server: libbinlogevents Gtid_event; MariaDB: sql/log_event.h Gtid_log_event."""
+    """Layout: mysql-server libs/mysql/binlog/event/control_events.h, Gtid_event; MariaDB
+    sql/log_event.h, Gtid_log_event.
+    """
     body = event[HEADER_BYTES:]
     if event[4] == EventType.MARIADB_GTID:
         number, domain = int.from_bytes(body[:8], "little"), int.from_bytes(body[8:12], "little")

@@ -1,14 +1,15 @@
-"""Rows in which a session's mode gave virtual columns other values than SELECT shows.
+"""Rows for which a session's mode gave virtual columns other values than SELECT shows.
 
-In:  an index, rows events of a table in it, the version of the table, the columns that silver leaves out.
-Out: the first of these events, and the error that holds the table; None.
+In:  an index, rows events of a table in it, the version of the table, the columns that silver
+     lacks.
+Out: the first of these events, and the error that holds the table; None without one.
 
-PAD_CHAR_TO_FULL_LENGTH reads a CHAR with all its spaces. TIME_TRUNCATE_FRACTIONAL cuts a fraction
-of a second that is rounded otherwise. ALLOW_INVALID_DATES, NO_ZERO_DATE and NO_ZERO_IN_DATE say
-which texts are dates (a strict session is refused a row with another one), and NO_BACKSLASH_ESCAPES
-what LIKE takes for an escape. A virtual column is computed by whoever reads it: the log has the
-writer's value, and a snapshot or SELECT another one. A stored column has one value for everybody.
-MySQL logs the session's mode with BEGIN; a MariaDB logs it with statements alone.
+A virtual column is computed by its reader. The log has the writer's value; a snapshot or a SELECT
+may compute another one. (A stored column has one value for everybody.) PAD_CHAR_TO_FULL_LENGTH
+reads a CHAR with all its spaces. TIME_TRUNCATE_FRACTIONAL cuts a fraction of a second that is
+otherwise rounded. ALLOW_INVALID_DATES, NO_ZERO_DATE and NO_ZERO_IN_DATE decide which texts are
+dates (a strict session gets an error for other texts). NO_BACKSLASH_ESCAPES decides what LIKE takes
+for an escape. MySQL logs the session's mode with BEGIN; MariaDB logs it only with statements.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tidegate.schema.ddl.tokens import NO_BACKSLASH_ESCAPES, PAD_CHAR_TO_FULL_LE
 from tidegate.schema.follow.computed import reached
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 
-# In a QUERY event of MySQL: two status variables stand first, the flags (code 0) and the mode (code 1).
+# In MySQL's QUERY event two status variables come first: the flags (code 0) and the mode (code 1).
 _FLAGS_AT: Final = 32
 _MODE_AT: Final = 37
 _MODES_AT: Final = range(38, 46)
@@ -40,7 +41,7 @@ _NO_ZERO: Final = 3 << 23  # NO_ZERO_IN_DATE, NO_ZERO_DATE
 _INVALID_DATES: Final = 1 << 25
 _TRUNCATE: Final = 1 << 32
 _MOMENTS: Final = re.compile(r"\b(datetime|timestamp|time|date)\b", re.IGNORECASE)
-# Types, casts, and functions that read a date of a text.
+# Types, casts, and functions that make a date from a text.
 _DATES: Final = re.compile(
     r"\b(\w*date\w*|\w*day\w*|timestamp\w*|year\w*|month\w*|week\w*|quarter|extract|unix_timestamp)\b",
     re.IGNORECASE,
@@ -51,8 +52,9 @@ _WAY: Final = REFILL.after("take the mode out of such sessions, or leave the col
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """bits: any of them, and none of unless. reads: whether a virtual column hangs on it, by all columns behind it,
-    itself among them. what: the words of the error, by the column's name.
+    """bits: the session has one of them, and none of `unless`. reads: whether a virtual column
+    depends on the mode, judged by all columns it is computed from, itself included. what: the
+    error's text, for a column's name.
     """
 
     bits: int
@@ -70,14 +72,14 @@ def written_otherwise(
         return None
     said, commits = _said_modes(index), index.events[events, K.COMMIT_TS]
     for mode in _MODES:
-        wrong = _written_under(mode, said, commits)  # seldom any: what columns hang on is asked then
+        wrong = _written_under(mode, said, commits)  # seldom any, so the columns are examined only then
         if wrong.any() and (column := _hangs_on(mode, version, shown)) is not None:
             return int(events[np.flatnonzero(wrong)[0]]), UnsupportedValue(mode.what(column.name), remedy=_WAY)
     return None
 
 
 def _hangs_on(mode: _Mode, version: TableVersion, shown: list[Column]) -> Column | None:
-    """The first of these virtual columns that does."""
+    """The first of these virtual columns that depends on the mode."""
     return next((column for column in shown if mode.reads(reached(version, [column]))), None)
 
 
@@ -86,7 +88,7 @@ def _reads_chars(behind: tuple[Column, ...]) -> bool:
 
 
 def _has(pattern: re.Pattern[str], behind: tuple[Column, ...]) -> bool:
-    """Whether a virtual column among them is of such a type, or its expression says such a word."""
+    """Whether one of these virtual columns has such a type, or an expression with such a word."""
     for column in behind:
         is_made = column.generated is Generated.VIRTUAL
         if is_made and pattern.search(f"{column.type} {column.generation_expression}"):
@@ -95,7 +97,7 @@ def _has(pattern: re.Pattern[str], behind: tuple[Column, ...]) -> bool:
 
 
 def _dates_of_texts(behind: tuple[Column, ...]) -> bool:
-    """Whether a date may be made of what is none: a column of dates has none that the mode refuses."""
+    """Whether a date may be made from a text. A column of dates has no value the mode would refuse."""
     read = [column for column in behind if column.generated is not Generated.VIRTUAL]
     return _has(_DATES, behind) and not all(column.type.startswith(("date", "time", "year")) for column in read)
 
@@ -154,7 +156,7 @@ def _said_modes(index: EventIndex) -> _SaidModes:
 
 
 def _written_under(mode: _Mode, said: _SaidModes, commits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of these commits such a session made."""
+    """Which of these commits were made by a session with such a mode."""
     wrong = np.isin(commits, said.commits[_has_mode(mode, said.modes)])
     return wrong | ~np.isin(commits, said.commits) if _has_mode(mode, np.array([said.opened]))[0] else wrong
 
@@ -165,7 +167,7 @@ def _has_mode(mode: _Mode, modes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_
 
 
 def _modes_at(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The modes in the QUERY events at these offsets; 0 where it has none."""
+    """The modes in the QUERY events at these offsets; 0 if an event has none."""
     places = offsets[:, np.newaxis] + np.array([_FLAGS_AT, _MODE_AT, *_MODES_AT])
     cells = data[np.minimum(places, len(data) - 1)]  # the last event may be shorter
     modes = np.ascontiguousarray(cells[:, 2:]).view("<i8")[:, 0]

@@ -33,13 +33,15 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.result import CommitSpan, TableChanges
 
 Name = tuple[str, str]
-# data, events (int64[n, EVENT_WORDS]), plan, seq -> Batch; raises RowsError
+# (data, events int64[n, EVENT_WORDS], plan, seq) -> RowsBatch; raises RowsError
 BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], RowsBatch]
 _UNREAD: Final = np.isin(np.arange(256), list(UNREAD_ROWS_TYPES))  # by an event's type, which is a byte
 
 
 class HeldError(Exception):
-    """A table's trouble at an event; becomes its Problem. table_map: the body that schema_history contradicts."""
+    """A table's trouble at an event: it becomes its Problem. table_map: the body that
+    schema_history contradicts.
+    """
 
     def __init__(self, event: int, error: Terminal, table_map: bytes = b"") -> None:
         super().__init__(str(error))
@@ -50,8 +52,8 @@ class HeldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Rows events of one table in its window: numbers of events, ascending. started: the commit_ts at which each was
-    prepared, for rows read for their answers.
+    """Rows events of one table in its window: numbers of events, ascending. started: for rows read
+    because of their answers, the commit_ts at which each was prepared.
     """
 
     name: Name
@@ -90,7 +92,7 @@ def decode_table(
             except RowsError as error:
                 raise HeldError(int(of_content[error.event]), error.error) from None
             except Terminal as error:
-                corrects = isinstance(error, SchemaMismatch) and rows.started is None  # of its own time alone
+                corrects = isinstance(error, SchemaMismatch) and rows.started is None  # only for rows of its own time
                 contradicted = index.bodies[content] if corrects else b""
                 raise HeldError(int(of_content[0]), error, contradicted) from None
             null_dates += batch.null_dates
@@ -99,7 +101,9 @@ def decode_table(
 
 
 def _check_deletes(batch: RowsBatch, word: str) -> None:
-    """Raises RowsError for a delete that doesn't tell the whole row. word: the key that keeps its image."""
+    """Raises RowsError for a delete without the whole row. word: the pipeline file's key that needs
+    the row.
+    """
     if bare := batch.bare_delete:
         what = f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and {word} keeps its image"
         remedy = REFILL.after(f"set binlog_row_image=FULL at the source, or leave it out of {word}")
@@ -107,7 +111,7 @@ def _check_deletes(batch: RowsBatch, word: str) -> None:
 
 
 def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:
-    """The rows of a plain SELECT: no history of a system-versioned table, no hidden columns."""
+    """The rows a plain SELECT shows: no history of a system-versioned table, no hidden columns."""
     if plan.row_end >= 0:
         moves = plan.keyed == 0 or bool(plan.words.reshape(-1, L.COLUMN_WORDS)[plan.row_end, L.KEY])
         rows = current_rows(rows, events, (plan.row_start, plan.row_end), moves=moves)
@@ -117,8 +121,8 @@ def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> p
 def rows_by_version(
     index: EventIndex, rows: TableRows, versions: Sequence[TableVersion]
 ) -> Iterator[tuple[TableVersion, npt.NDArray[np.int64]]]:
-    """The table's rows events under each version in force. Raises HeldError for what can't be
-    decoded under any.
+    """The table's rows events under each version in force. Raises HeldError for rows no version can
+    decode.
     """
     events = index.events[rows.events]
     refused = np.flatnonzero(_UNREAD[events[:, K.TYPE]])
@@ -150,7 +154,9 @@ def rows_by_version(
 
 
 def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch in log order; several only when a table was mapped in two ways under one version."""
+    """One batch in log order. There are several only if a table was mapped in two ways under one
+    version.
+    """
     if len(batches) == 1:
         return batches[0]
     whole = pa.Table.from_batches(batches).combine_chunks().sort_by(tables.ORDINAL)
@@ -158,7 +164,7 @@ def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _placed(rows: pa.RecordBatch, base: int) -> pa.RecordBatch:
-    """Ordinals count from the segment's beginning, not from its piece's."""
+    """Rows whose ordinals count from the segment's beginning, and no longer from their piece's."""
     if base == 0:
         return rows
     at = rows.schema.get_field_index(tables.ORDINAL)

@@ -1,13 +1,15 @@
-"""Tables whose log holds more than SELECT shows: hidden columns, and the history of system-versioned tables (MariaDB).
+"""Tables whose log has more than SELECT shows: hidden columns, and the history of system-versioned
+tables (MariaDB).
 
 In:  a TABLE_MAP and a table version; later a batch of decoded changes.
-Out: the hidden columns as Columns, so that a plan can read past them; then the batch without them and without history.
+Out: the hidden columns as Columns, so a plan can skip them; then the batch without them and without
+     history.
 
-MariaDB logs columns hidden from every SELECT and from information_schema, after all others: the two
-of an implicit system period, and a hash for each unique key too long for an index. A row of a
-system-versioned table is current while its row end is the largest moment; DELETE is logged as an
-UPDATE that sets the row end, UPDATE as an UPDATE and a WRITE of the row as it was. Silver has what
-a plain SELECT shows: current rows.
+MariaDB logs columns every SELECT and information_schema hide, after all others: the two of an
+implicit system period, and a hash for each unique key that is too long for an index. A row of a
+system-versioned table is current while its row end is the largest moment. A DELETE is logged as an
+UPDATE that sets the row end. An UPDATE is logged as an UPDATE, and a WRITE of the old row. Silver
+has what a plain SELECT shows: the current rows.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ from tidegate.schema.model.type_table import Wire
 ROW_END: Final = "ROW END"  # generation_expression of that column
 _ROW_START: Final = "ROW START"
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
-# The largest TIMESTAMP(6): of 32 bits with a sign, and since MariaDB 11.5 without.
+# The largest TIMESTAMP(6): 32 bits with a sign; since MariaDB 11.5 without one.
 _NEVER: Final = tuple(seconds * 1_000_000 + 999_999 for seconds in ((1 << 31) - 1, (1 << 32) - 1))
 
 
 def hidden_columns(table_map: TableMap, version: TableVersion) -> tuple[Column, ...]:
-    """Columns of the event after those of the version, if the server would hide just such columns; else ()."""
+    """The event's columns after those of the version, if the server hides exactly such columns;
+    else ().
+    """
     made = []
     for wire in table_map.columns[len(version.columns) :]:
         if wire.name is not None and _HASH.fullmatch(wire.name) and wire.type == Wire.LONGLONG:
@@ -50,12 +54,14 @@ def hidden_columns(table_map: TableMap, version: TableVersion) -> tuple[Column, 
 
 
 def is_hash(column: Column) -> bool:
-    """Whether it is a hidden hash. MariaDB (11.8.9) leaves it out of updates and deletes, with full images, too."""
+    """Whether it is a hidden hash. MariaDB (11.8.9) leaves it out of updates and deletes, even with
+    full images.
+    """
     return not column.id and _HASH.fullmatch(column.name) is not None
 
 
 def row_end_of(columns: tuple[Column, ...]) -> int:
-    """Number of the column that says until when a row was current; -1 when the table has no history."""
+    """Number of the column that says until when a row was current; -1 if the table has no history."""
     for number, column in enumerate(columns):
         if column.generation_expression.upper() != ROW_END:
             continue
@@ -69,7 +75,7 @@ def row_end_of(columns: tuple[Column, ...]) -> int:
 
 
 def row_start_of(columns: tuple[Column, ...]) -> int:
-    """Number of the column that says since when a row was current; -1 when the table has no history."""
+    """Number of the column that says since when a row was current; -1 if the table has no history."""
     return next((n for n, column in enumerate(columns) if column.generation_expression.upper() == _ROW_START), -1)
 
 
@@ -78,9 +84,10 @@ def current_rows(
 ) -> pa.RecordBatch:
     """Changes of a system-versioned table as changes of its current rows.
 
-    rows: the system columns, then the table's. period: numbers of row start and row end. events: the rows' events, as
-    the kernel had them. moves: an update of the row end already stands as two rows, the delete of the current one
-    first: the row end is part of the key, or there is no key.
+    rows: the system columns, then the table's. period: numbers of row start and row end. events:
+    the rows' events, as the kernel had them. moves: whether an update of the row end is two rows
+    already, first the delete of the current row: the row end is part of the key, or there is no
+    key.
     """
     starts, ends = (rows.column(rows.schema.get_field_index(tables.ORDINAL) + 1 + n).cast(pa.int64()) for n in period)
     if ends.null_count:
@@ -96,7 +103,7 @@ def current_rows(
     _check_deletes(of_event, current, starts, ends)
     updated = of_event == L.OP_UPDATE
     ops = rows.column(rows.schema.get_field_index(tables.OP)).to_numpy()
-    # The after image of a closing update: its key is the current row's, which goes.
+    # The after image of an update that ends a row: its key is that of the current row, which is deleted.
     closing = ~current & updated & (ops == tables.OP_UPSERT) & (not moves)
     ops = np.where(closing, np.int8(tables.OP_DELETE), ops)
     settled = rows.set_column(
@@ -108,9 +115,9 @@ def current_rows(
 def _check_deletes(
     of_event: npt.NDArray[np.int64], current: npt.NDArray[np.bool_], starts: pa.Array, ends: pa.Array
 ) -> None:
-    """A row that a foreign key changed and its own statement then deletes is logged as it was between the two.
-
-    Then the change isn't in the log, and silver's row isn't the one named by the event.
+    """Refuse a row a foreign key changed, and that its own statement then deletes: the log has it
+    as it was in between. The change itself isn't in the log, so silver's row isn't the one in
+    the event.
     """
     moment = pc.fill_null(pc.equal(starts, ends), fill_value=False).to_numpy(zero_copy_only=False)
     if bool(np.any((of_event == L.OP_DELETE) & ~current & moment)):

@@ -1,18 +1,18 @@
-"""A segment without some of its rows, and otherwise as it was captured.
+"""A segment without some of its rows; everything else is as it was captured.
 
-In:  a segment; per piece of it the rows that go.
-Out: a segment with the same length and CRC-32C (same_crc.py), events at the same places, the same transactions.
+In:  a segment; per piece of it the rows to remove.
+Out: a segment with the same length and CRC-32C (same_crc.py), with events at the same places, in the same transactions.
 
-A place in the log is `start_pos` and an offset in the payload, and places stand in schema_history, changelogs and
-ledgers. A captured event that gets shorter is therefore filled up to its length:
-- by an event of type IGNORABLE after it, where there is so much room;
-- else by the extra data that rows events of version 2 may have in front of their rows (version 1 becomes 2);
-- a TRANSACTION_PAYLOAD by the width of the integers in its header.
+A place in the log is `start_pos` plus an offset in the payload, and schema_history, changelogs and ledgers have such
+places, so a captured event that gets shorter is filled up to its old length:
+- an event of type IGNORABLE follows it, if there is enough room;
+- else a rows event gets extra data before its rows, as version 2 allows (version 1 becomes 2);
+- a TRANSACTION_PAYLOAD gets wider integers in its header.
 An event that lost all its rows stays, without any: it may end its statement.
 
-Texts of statements whose rows follow (ROWS_QUERY, ANNOTATE_ROWS) become blanks in a segment that
-loses rows, or may have: nothing reads them. An event that isn't compressed as well as before, and
-has no room left, is refused.
+In a segment that loses rows, or may have lost some before, texts of statements whose rows follow (ROWS_QUERY,
+ANNOTATE_ROWS) become blanks: nothing reads them. An event that is compressed less well than before, and has no room
+left, is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import UnsupportedValue
 from tidegate.segments.segment import Segment
 
-# An index -> number of an event -> where rows lie that go.
+# Index -> number of an event -> places of the rows to remove.
 Chooser = Callable[[EventIndex], Mapping[int, Sequence[Span]]]
 _ANNOTATIONS: Final = (EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS)
 _TO_V2: Final = {
@@ -53,16 +53,16 @@ _TO_V2: Final = {
 _V2: Final = frozenset({*_TO_V2.values(), EventType.PARTIAL_UPDATE_ROWS})
 _UPDATES: Final = (EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1, EventType.MARIADB_UPDATE_ROWS_COMPRESSED)
 _EXTRA_AT: Final = HEADER_BYTES + 8  # of the extra data's length, after table id and flags
-_TAG_BYTES: Final = 3  # of a tag in it: its type, its length, a format
+_TAG_BYTES: Final = 3  # of a tag in the extra data: its type, its length, a format
 _U16: Final = 0xFFFF
 _ZSTD_LEVELS: Final = (1, 3, 9, 19)
 _ZLIB_LEVELS: Final = (9, 6, 4)
-_WIDENINGS: Final = (0, 2, 3, 8)  # more bytes that a packed integer below 251 may take
+_WIDENINGS: Final = (0, 2, 3, 8)  # by how many bytes a packed integer below 251 may be longer than needed
 
 
 def without_rows(segment: Segment, choose: Chooser) -> Segment:
-    """The same value where nothing changes. Raises StreamCorrupt, UnknownEvent, UnsupportedValue, and what choose
-    raises.
+    """The same object if nothing changes. Raises StreamCorrupt, UnknownEvent, UnsupportedValue, and
+    what choose raises.
     """
     sizes = _CapturedSizes(segment)
     made = dict(_rewritten(segment, choose, sizes))
@@ -83,7 +83,9 @@ def without_rows(segment: Segment, choose: Chooser) -> Segment:
 
 
 class _CapturedSizes:
-    """Bytes of a captured event, and of its checksum, by its offset in the payload. Listed only when it is asked."""
+    """Bytes of a captured event and of its checksum, by its offset in the payload. Listed at the
+    first question.
+    """
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
@@ -100,7 +102,7 @@ class _CapturedSizes:
 
 
 def _free(segment: Segment, origin: int, events: bytes, checksum_bytes: int) -> Iterator[FreeBytes]:
-    """The bytes without a meaning in events that were written in the place of one at an offset of the payload."""
+    """Bytes without a meaning in the events that replace the one at an offset of the payload."""
     at = 0
     while at < len(events):
         size, kind = int.from_bytes(events[at + 9 : at + 13], "little"), events[at + 4]
@@ -119,12 +121,12 @@ def _free(segment: Segment, origin: int, events: bytes, checksum_bytes: int) -> 
 
 
 def _extra(event: bytes) -> int:
-    """Bytes of a rows event's extra data, its length included; 0 where its version has none."""
+    """Bytes of a rows event's extra data, with its length; 0 if its version has none."""
     return int.from_bytes(event[_EXTRA_AT : _EXTRA_AT + 2], "little") if event[4] in _V2 else 0
 
 
 def _rewritten(segment: Segment, choose: Chooser, sizes: _CapturedSizes) -> Iterator[tuple[int, bytes]]:
-    """(offset in the payload, the event there that differs, filled up to its length)."""
+    """(offset in the payload, the changed event there, filled up to its length)."""
     payloads = set[int]()
     for index in index_pieces(segment):
         for number, short in _changed(index, choose(index)).items():
@@ -143,7 +145,7 @@ def _rewritten(segment: Segment, choose: Chooser, sizes: _CapturedSizes) -> Iter
 
 
 def _inner_events(segment: Segment, choose: Chooser, origins: set[int]) -> dict[int, list[bytes]]:
-    """Offset of a TRANSACTION_PAYLOAD -> its events as they lie in it, without the rows that go."""
+    """Offset of a TRANSACTION_PAYLOAD -> its inner events without the rows to remove."""
     events: dict[int, list[bytes]] = {origin: [] for origin in origins}
     for index in index_pieces(segment):
         numbers = np.flatnonzero(np.isin(index.events[:, K.ORIGIN], list(origins))).tolist()
@@ -156,7 +158,7 @@ def _inner_events(segment: Segment, choose: Chooser, origins: set[int]) -> dict[
 
 
 def _changed(index: EventIndex, gone: Mapping[int, Sequence[Span]]) -> dict[int, bytes]:
-    """The events of an index that change, by number, as short as they get."""
+    """The events of an index that change, by number, as short as possible."""
     made: dict[int, bytes] = {}
     for number, spans in gone.items():
         offset = int(index.events[number, K.OFFSET])
@@ -169,25 +171,27 @@ def _changed(index: EventIndex, gone: Mapping[int, Sequence[Span]]) -> dict[int,
         event, end = index.event(number), index.checksum_bytes(number)
         first = HEADER_BYTES + (event[4] == EventType.ROWS_QUERY)  # after the byte of its length
         blank = event[:first] + b" " * (len(event) - end - first) + event[len(event) - end :]
-        if blank[first + FREE_BYTES :] != event[first + FREE_BYTES :]:  # these may be free bytes of a time before
+        if blank[first + FREE_BYTES :] != event[first + FREE_BYTES :]:  # an earlier erasure may have set the free bytes
             made[number] = blank
     return made
 
 
 def _resized(event: bytes) -> bytes:
-    """With its own length in its header."""
+    """An event with its new length in its header."""
     return event[:9] + len(event).to_bytes(4, "little") + event[13:]
 
 
 def _ended(event: bytes, next_pos: int, checksum_bytes: int) -> bytes:
-    """An event whose last checksum_bytes are due, with its length, its end position and its checksum."""
+    """An event whose last checksum_bytes are still to come, with its length, its end position and
+    its checksum.
+    """
     head = event[:9] + len(event).to_bytes(4, "little") + next_pos.to_bytes(4, "little") + event[17:HEADER_BYTES]
     whole = head + event[HEADER_BYTES : len(event) - checksum_bytes]
     return whole + (zlib.crc32(whole).to_bytes(CHECKSUM_BYTES, "little") if checksum_bytes else b"")
 
 
 def _filled(segment: Segment, short: bytes, size: int, checksum_bytes: int) -> bytes:
-    """An event that got shorter, and what fills up its length. Raises UnsupportedValue."""
+    """An event that got shorter, with a filler up to its old length. Raises UnsupportedValue."""
     left = size - len(short)
     ends = int.from_bytes(short[13:17], "little")
     if 0 < left < HEADER_BYTES + checksum_bytes + FREE_BYTES:
@@ -199,7 +203,7 @@ def _filled(segment: Segment, short: bytes, size: int, checksum_bytes: int) -> b
 
 
 def _filler(beside: bytes, size: int, next_pos: int, checksum_bytes: int) -> bytes:
-    """An event of this size that readers ignore, of the same time and server."""
+    """An event of this size that readers ignore, with the time and server of the one beside it."""
     if not size:
         return b""
     flags = int(EventFlag.IGNORABLE).to_bytes(2, "little")
@@ -208,7 +212,7 @@ def _filler(beside: bytes, size: int, next_pos: int, checksum_bytes: int) -> byt
 
 
 def _with_extra(segment: Segment, event: bytes, more: int) -> bytes:
-    """A rows event that is longer by `more` bytes in front of its rows."""
+    """A rows event with `more` bytes before its rows."""
     kind = event[4]
     if kind in _TO_V2 and more >= 2:
         event = event[:4] + bytes([_TO_V2[EventType(kind)]]) + event[5:_EXTRA_AT] + b"\x02\x00" + event[_EXTRA_AT:]
@@ -219,13 +223,13 @@ def _with_extra(segment: Segment, event: bytes, more: int) -> bytes:
     if extra > _U16:
         raise _no_room(segment, kind)
     behind = _EXTRA_AT + extra - more
-    # As the server tags it: type 0, its length, a format; what follows means nothing.
+    # Tagged like the server's own: type 0, its length, a format. The rest means nothing.
     tag = bytes([0, more - 1, 0]) + bytes(more - _TAG_BYTES) if more >= _TAG_BYTES else bytes(more)
     return event[:_EXTRA_AT] + extra.to_bytes(2, "little") + event[_EXTRA_AT + 2 : behind] + tag + event[behind:]
 
 
 def _packed_event(segment: Segment, origin: int, size: int, plain: bytes, checksum_bytes: int) -> bytes:
-    """MariaDB's compressed form of a plain rows event, filled up. Raises UnsupportedValue."""
+    """A plain rows event in MariaDB's compressed form, filled up. Raises UnsupportedValue."""
     kind = EventType(segment.payload[origin + 4])
     body = plain[: len(plain) - checksum_bytes]
     cursor = ByteCursor(body, HEADER_BYTES, len(body))
@@ -250,7 +254,7 @@ def _packed_event(segment: Segment, origin: int, size: int, plain: bytes, checks
 
 
 def _payload(segment: Segment, origin: int, whole: tuple[int, int], events: Sequence[bytes]) -> bytes:
-    """A TRANSACTION_PAYLOAD of these events, filled up. Raises UnsupportedValue."""
+    """A TRANSACTION_PAYLOAD with these events, filled up. Raises UnsupportedValue."""
     size, checksum_bytes = whole
     header = bytes(segment.payload[origin : origin + HEADER_BYTES])
     ends = int.from_bytes(header[13:17], "little")
@@ -271,7 +275,9 @@ def _payload(segment: Segment, origin: int, whole: tuple[int, int], events: Sequ
 
 
 def _fields(unpacked: int, packed: int, widths: Sequence[int]) -> bytes:
-    """The fields of a TRANSACTION_PAYLOAD's header. widths: more bytes of the first integers that are small."""
+    """The fields of a TRANSACTION_PAYLOAD's header. widths: additional bytes of its first small
+    integers.
+    """
     wider, made = iter(widths), b""
     for kind, value in ((2, 0), (3, unpacked), (1, packed)):
         text = _integer(value, 0)
@@ -280,7 +286,9 @@ def _fields(unpacked: int, packed: int, widths: Sequence[int]) -> bytes:
 
 
 def _widths(more: int) -> tuple[int, ...] | None:
-    """How much wider six small integers must be for so many bytes in all; None for what can't be made."""
+    """How much wider each of six small integers must be for so many bytes in all; None if this
+    can't be made.
+    """
     if more == 0:
         return ()
     for step in _WIDENINGS[:0:-1]:
@@ -291,7 +299,7 @@ def _widths(more: int) -> tuple[int, ...] | None:
 
 
 def _integer(value: int, more: int) -> bytes:
-    """A packed integer; more: 0, 2, 3 or 8 bytes above the one of a small value."""
+    """A packed integer. more: 0, 2, 3 or 8 bytes beyond its shortest form."""
     width = {0: 0, 2: 2, 3: 3, 8: 8}[more]
     if not width:
         if value < 251:

@@ -1,11 +1,11 @@
-"""The XA branches of a segment: prepared, and answered, in log order.
+"""The XA branches of a segment, prepared or answered, in log order.
 
 In:  a Segment.
-Out: Pendings and Answers (segments/prewrites.py). A branch that is prepared and committed at once in one index isn't
-     among them: its rows are final as they stand (outcome.py).
+Out: Pendings and PrewriteAnswers (segments/prewrites.py). A branch prepared and committed at once
+     in one index isn't among them: its rows are final (outcome.py).
 
-A branch whose beginning lies in earlier segments has this one's seq as began_seq: only neighbours
-know where it began.
+If a branch begins in an earlier segment, its began_seq is this segment's: only the neighbours know
+where it began.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _ILLEGIBLE = "(a branch whose name can't be read)"
 
 
 def prewrites(segment: Segment) -> list[Pending | PrewriteAnswer]:
-    """Raises StreamCorrupt for broken bytes, UnknownEvent for a format or a compression that isn't
-    known.
+    """Raises StreamCorrupt for broken bytes, UnknownEvent for an unknown format or
+    compression.
     """
     parts: list[Pending | PrewriteAnswer] = []
-    wrote: dict[int, set[str]] = {}  # of the transaction that goes on in the next piece
+    wrote: dict[int, set[str]] = {}  # tables of the transaction that continues in the next piece
     for index in index_pieces(segment):
         ends = np.flatnonzero(index.events[:, K.BITS] & (PREWRITE | XA_ANSWER))
         names = _names(index)
@@ -65,15 +65,15 @@ def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iter
         answer = read_answer(query_at(index, event).sql)
     except UnknownEvent:
         answer = None
-    # An answer that nobody can read may commit anything.
+    # An answer that can't be read may commit any branch.
     name, committed = answer or (_ILLEGIBLE, True)
-    if commit_ts in names:  # its rows stand right before it, and were never prepared
+    if commit_ts in names:  # its rows are directly before it, and were never prepared
         yield Pending(name, commit_ts, seq, seq, tuple(sorted(names[commit_ts])))
     yield PrewriteAnswer(name, committed, commit_ts, index.segment.file, pos)
 
 
 def _names(index: EventIndex) -> dict[int, set[str]]:
-    """Tables that each branch of an index wrote to, by its commit_ts."""
+    """commit_ts of a branch -> the tables it wrote to, in this index."""
     events = index.events
     rows = events[(events[:, K.BITS] & ROWS != 0) & (events[:, K.BITS] & K.XA_BIT != 0)]
     rows = rows[rows[:, K.CONTENT] >= 0]

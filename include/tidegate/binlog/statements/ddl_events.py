@@ -1,9 +1,9 @@
 """The DDL of a segment, in log order, for schema_history to replay.
 
 In:  a Segment.
-Out: DdlStatements: every QUERY event, with three exceptions. These are a transaction's frame (BEGIN, COMMIT,
-     SAVEPOINT, XA); statement DML, judged when a segment is decoded (statements.py); the beginning of an ALTER TABLE
-     logged in two phases.
+Out: DdlStatements: every QUERY event, with three exceptions. These are a transaction's frame
+     (BEGIN, COMMIT, SAVEPOINT, XA); DML as a statement, which the decoder judges (judged.py); the
+     start of an ALTER TABLE that is logged in two phases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidegate.segments.segment import Segment
 
 
 def ddl_statements(segment: Segment) -> list[DdlStatement]:
-    """Raises StreamCorrupt for broken bytes, UnknownEvent for a format or a compression that isn't known."""
+    """Raises StreamCorrupt for broken bytes, UnknownEvent for an unknown format or compression."""
     return [statement for index in index_pieces(segment) for statement in _of_piece(index)]
 
 
@@ -43,7 +43,7 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
 
 
 def statement_of(index: EventIndex, number: int, query: Query) -> DdlStatement:
-    """The statement of an event, read by query_at."""
+    """An event as a statement. query: from query_at."""
     return DdlStatement(
         sql=query.sql,
         database=query.database,
@@ -60,7 +60,7 @@ def statement_of(index: EventIndex, number: int, query: Query) -> DdlStatement:
 
 
 def _unreadable(index: EventIndex, number: int) -> DdlStatement:
-    """An event of which not even the text is known: whoever reads it learns no table's name."""
+    """An event whose text isn't even known: its reader learns no table's name."""
     return DdlStatement(
         sql="(an event that can't be read)",
         database="",

@@ -1,17 +1,18 @@
-"""Statements in QUERY events: DDL goes through schema_history, DML has no rows in the log and must not pass unseen.
+"""Statements in QUERY events. DDL goes to schema_history. DML has no rows in the log, and must not
+pass unnoticed.
 
 In:  QUERY events that aren't a transaction's frame, and EXECUTE_LOAD_QUERY (LOAD DATA).
-Out: for each, the rule to ignore it, or the tables changed behind the log's back: all wanted ones if not even a
-     database can be named, or the event can't be read.
+Out: for each, the rule to ignore it, or the tables it changed without rows. These are all wanted
+     tables if not even a database can be named, or if the event can't be read.
 
-A statement stops the changed table if its text names that table. Otherwise (a view, a procedure,
-several tables at once) it stops every table asked for of the databases that it could mean: the
-session's and those of qualified names. The text alone can't tell a view from a table, so what isn't
-known as a table is never taken for one.
+If the statement's text names one changed table, it stops this table. Otherwise (a view, a
+procedure, several tables at once) it stops every wanted table in the databases it could mean: the
+session's, and those of qualified names. The text alone doesn't say whether a name is a view or a
+table, so only a known table counts as one.
 
-No text names the changes of triggers and functions, and of foreign keys of a parent. MySQL's events
-say which databases a statement is about, with all of these; MariaDB's don't, so there it may be any
-table. A pipeline file can rule it out (ddl.statement_effects).
+No text names the tables that triggers, functions and a parent's foreign keys change. MySQL's events
+say which databases a statement affects, with all of these. MariaDB's don't, so there it may be any
+table. A pipeline file can exclude this (ddl.statement_effects).
 
 Layout of EXECUTE_LOAD_QUERY: mysql-server libs/mysql/binlog/event/statement_events.h: QUERY's
 post-header, then file id 4, begin and end of the file's name 4 + 4, duplicates 1; then as QUERY.
@@ -33,14 +34,14 @@ from tidegate.remedy import JUDGE
 from tidegate.segments.result import CommitSpan, Known
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
-# What doesn't change rows, or changes them as schema_history knows. Any other verb may change what it likes.
+# Verbs that don't change rows, or change them as schema_history knows. Any other verb may change anything.
 _HARMLESS: Final = re.compile(
     r"(?:ALTER|CREATE|DROP|RENAME|TRUNCATE|GRANT|REVOKE|SET|FLUSH|ANALYZE|OPTIMIZE|REPAIR|CHECK|CHECKSUM|INSTALL"
     r"|UNINSTALL|IMPORT|RESET|START|STOP|CHANGE|PURGE|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA|LOCK|UNLOCK|USE|KILL"
     r"|CACHE|CLONE|BINLOG|SHUTDOWN|RESTART|PREPARE|DEALLOCATE|SHOW|DESC|DESCRIBE|EXPLAIN|HELP|BACKUP)\b",
     re.IGNORECASE,
 )
-# MariaDB logs these with what stands after them: SET STATEMENT ... FOR UPDATE ..., ANALYZE FORMAT=JSON DELETE ...
+# MariaDB logs these with the statement inside: SET STATEMENT ... FOR UPDATE ..., ANALYZE FORMAT=JSON DELETE ...
 _WRAPPED: Final = re.compile(
     r"(?:SET\s+STATEMENT\b.*?\bFOR|ANALYZE(?:\s+FORMAT\s*=\s*\w+)?)\s+"
     r"(?:INSERT|UPDATE|DELETE|REPLACE|LOAD|CALL|DO|WITH|SELECT|EXECUTE|\()",
@@ -52,7 +53,7 @@ _STRING: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", r
 _VALUE: Final = re.compile(r"['\"]|(?<![\w$`])\d")
 _WORDS: Final = r"(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|QUICK|CONCURRENT|LOCAL|IGNORE)\s+)*"
 _TARGET: Final = rf"(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})"
-# Forms that change one table, which they name: anything else is taken to change what it likes.
+# Forms that change exactly the one table that they name. Any other form may change anything.
 _ONE_TABLE: Final = tuple(
     re.compile(form, re.IGNORECASE | re.DOTALL)
     for form in (
@@ -73,7 +74,7 @@ _LOAD_BYTES: Final = 13
 _GTID_FLAGS_AT: Final = HEADER_BYTES + 8 + 4  # after sequence 8, domain 4
 _STANDALONE: Final = 1
 _ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
-# The server's own tables are no one's data; statements on them (GRANT's old form, mysql_tzinfo) may pass.
+# The server's own tables hold nobody's data: statements on them (GRANT's old form, mysql_tzinfo) may pass.
 _SERVER_DATABASES: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 
 Name = tuple[str, str]
@@ -81,8 +82,8 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """event: its number. rule: why it may be ignored; "" when it changes tables. tables: those of them that have it in
-    their window; none when all of them are held already.
+    """event: its number. rule: why it may be ignored; "" if it changes tables. tables: those of
+    them that have it in their window; none if all of them are held already.
     """
 
     event: int
@@ -92,9 +93,11 @@ class Judged:
 
 
 def is_dml(sql: str) -> bool:
-    """Whether a statement may change rows without row events. Comments, versioned ones too, may stand in front."""
+    """Whether a statement may change rows without row events. Comments, also versioned ones, may be
+    in front.
+    """
     beginning = _beginning(sql)
-    if beginning == len(sql):  # a comment, which MariaDB puts in the place of what a replica can't read
+    if beginning == len(sql):  # a comment, which MariaDB writes in place of a statement that a replica can't read
         return False
     return _HARMLESS.match(sql, beginning) is None or _WRAPPED.match(sql, beginning) is not None
 
@@ -107,13 +110,15 @@ def _beginning(sql: str) -> int:
 
 
 def shown(sql: str) -> str:
-    """A statement's beginning, for a reason: up to its first value, which may be nobody's to see."""
+    """A statement's beginning, for a reason: it ends before the first value, which may be private."""
     value = _VALUE.search(sql)
     return sql[: min(value.start(), 80)] + "..." if value else sql[:80]
 
 
 def query_at(index: EventIndex, event: int) -> Query:
-    """The QUERY or EXECUTE_LOAD_QUERY event with this number. Raises UnknownEvent when it can't be read."""
+    """The QUERY or EXECUTE_LOAD_QUERY event with this number. Raises UnknownEvent if it can't be
+    read.
+    """
     extra_bytes = _LOAD_BYTES if index.events[event, K.TYPE] == EventType.EXECUTE_LOAD_QUERY else 0
     try:
         return parse_query(
@@ -128,7 +133,9 @@ def query_at(index: EventIndex, event: int) -> Query:
 
 
 def _opens_transaction(index: EventIndex, event: int) -> bool:
-    """Whether MariaDB's GTID right before it begins a transaction: that of a DDL alone has FL_STANDALONE."""
+    """Whether MariaDB's GTID event directly before it begins a transaction: that of a single DDL
+    has FL_STANDALONE.
+    """
     if event == 0 or index.events[event - 1, K.TYPE] != EventType.MARIADB_GTID:
         return False
     return not index.event(event - 1)[_GTID_FLAGS_AT] & _STANDALONE
@@ -146,8 +153,9 @@ def judge_statements(
     known: Known,
     unknown: Collection[Name] = (),
 ) -> Iterator[Judged]:
-    """numbers: of events with the STATEMENT bit. unknown: names that schema_history has no table of. DROP TABLE IF
-    EXISTS, or a swap in one RENAME, names what nobody has: a statement changes such a name only where its text says it.
+    """numbers: of events with the STATEMENT bit. unknown: names without a table in schema_history.
+    DROP TABLE IF EXISTS, or a swap in one RENAME, has names no table has. A statement changes
+    such a name only if its text has it.
     """
     for number in numbers:
         try:
@@ -179,8 +187,8 @@ def judge_unfollowed(
     error: Terminal,
     touched: Collection[Name] | None = None,
 ) -> Judged:
-    """The tables to hold for an event that can't be followed: those of `touched` in whose window it is; None: it may
-    be any.
+    """The tables to hold for an event that can't be followed: those of `touched` whose window has
+    it. touched: None if it may be any table.
     """
     commit_ts = int(index.events[number, K.COMMIT_TS])
     said = known.judged.get((index.segment.file, index.position(number), commit_ts))
@@ -198,12 +206,12 @@ def judge_unfollowed(
 
 
 def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
-    """Those of the known tables that a DML statement may change; None when not even a database can
-    be named.
+    """The known tables a DML statement may change; None if not even a database can be
+    named.
     """
     if not query.legible and not query.charset.startswith("utf8"):
         return set(known)
-    if query.sql_mode & _ODD_QUOTES:  # what is a string and what a name isn't told apart: everything may be a name
+    if query.sql_mode & _ODD_QUOTES:  # strings and names can't be told apart: everything may be a name
         sql = query.sql.replace('"', "`")
     else:
         sql = _STRING.sub("''", query.sql)
@@ -216,7 +224,7 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
     databases.discard("")
     if not databases:
         return None
-    # Some servers fold names, and their log has what was typed.
+    # Some servers fold names, but their log has them as they were typed.
     folded = {database.casefold() for database in databases - _SERVER_DATABASES}
     return {name for name in known if name[0].casefold() in folded}
 
@@ -224,7 +232,7 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
 def _said_or_known(
     query: Query, windows: Mapping[Name, CommitSpan], unknown: Collection[Name]
 ) -> Mapping[Name, CommitSpan]:
-    """Without names that nobody has and the text doesn't say, in whatever case."""
+    """The windows without unknown names the text doesn't have, in whatever case."""
     if not unknown or (not query.legible and not query.charset.startswith("utf8")):
         return windows
     said = {(database.casefold(), table.casefold()) for database, table in named_tables(query)}
@@ -233,9 +241,11 @@ def _said_or_known(
 
 
 def _reached(query: Query, known: Collection[Name]) -> set[Name]:
-    """The known tables that anything fired or called by a statement may change; the text doesn't count."""
+    """The known tables that triggers and functions of a statement may change, whatever its text
+    names.
+    """
     target = None if query.sql_mode & _ODD_QUOTES else _one_table(_STRING.sub("''", query.sql), query.database)
-    if target is not None and target[0] in _SERVER_DATABASES:  # which may have no triggers
+    if target is not None and target[0] in _SERVER_DATABASES:  # these can't have triggers
         return set()
     if query.databases is None:
         return set(known)
@@ -244,7 +254,7 @@ def _reached(query: Query, known: Collection[Name]) -> set[Name]:
 
 
 def _one_table(sql: str, database: str) -> Name | None:
-    """The one name that a statement changes by its form; of a table, or of a view."""
+    """The one name a statement of this form changes: a table, or a view."""
     beginning = _beginning(sql)
     for form in _ONE_TABLE:
         match = form.match(sql, beginning)
@@ -254,7 +264,7 @@ def _one_table(sql: str, database: str) -> Name | None:
 
 
 def named_tables(query: Query) -> set[Name]:
-    """Every (database, table) that an identifier in the statement could mean; more than there are."""
+    """Every (database, table) an identifier in the statement could mean: more than there are."""
     names = set()
     # With odd quotes everything may be a name.
     sql = query.sql.replace('"', "`") if query.sql_mode & _ODD_QUOTES else _STRING.sub("''", query.sql)
