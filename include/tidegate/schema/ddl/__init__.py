@@ -1,5 +1,5 @@
 """DDL text as data.
 
-In:  a statement as the log carries it (statement.py).
-Out: a tree of frozen values (tree.py), independent of existing tables.
+In:  a statement from the log (statement.py).
+Out: a tree of frozen values (tree.py). It doesn't depend on existing tables.
 """

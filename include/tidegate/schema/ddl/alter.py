@@ -1,7 +1,8 @@
 """The actions of ALTER TABLE.
 
 In:  a cursor after the table's name.
-Out: its actions in the order written; an action without bearing on columns, keys or rows is left out.
+Out: its actions, in the order written. Actions that don't affect columns, keys or rows are left
+     out.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from tidegate.schema.model.partitions import DropPartitions, ExchangePartition, 
 from tidegate.schema.model.unlogged import SEQUENCE, DropForeignKey, EngineOptions
 
 _PARTITION_WORK: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR"})
-# What ALTER IGNORE does without a look at keys and checks; and words with which it does look.
+# Actions for which ALTER IGNORE doesn't check keys and checks; and words with which it does.
 _KEEPS_ROWS: Final = (
     AddColumn,
     RenameColumn,
@@ -57,16 +58,16 @@ _KEEPS_ROWS: Final = (
     TableDefaults,
 )
 _LOOKS: Final = frozenset({"CHECK", "CONSTRAINT", "FORCE", "KEY", "ORDER", "PRIMARY", "UNIQUE"})
-_COMMENT_MAX: Final = 2048  # characters of a table's; a server that isn't strict cuts it there
+_COMMENT_MAX: Final = 2048  # characters of a table's comment; a server that isn't strict cuts it there
 
 
 def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ignore: bool) -> tuple[Action, ...]:
-    """All actions up to the end. ignore: ALTER IGNORE, which deletes rows that a key or a check
-    refuses, unseen.
+    """All actions up to the end. ignore: ALTER IGNORE, which deletes rows a key or a check refuses,
+    without row events.
     """
     actions: list[Action] = []
     tokens, partitions_at = cursor.tokens, definition_at(cursor)
-    if partitions_at:  # stands after the last action, without a comma
+    if partitions_at:  # it comes after the last action, without a comma
         cursor.tokens = [*tokens[:partitions_at], tokens[-1]]
     while not cursor.ended:
         if cursor.take_mark(","):
@@ -88,7 +89,7 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
 
 
 def read_storage(cursor: Cursor, database: str) -> EngineOptions:
-    """ENGINE [=] x, UNION [=] (t, ...), SEQUENCE [=] 1; nothing is stepped over when none of them is here."""
+    """ENGINE [=] x, UNION [=] (t, ...), SEQUENCE [=] 1. The cursor stays if none of them is here."""
     word = cursor.now.upper
     value = cursor.ahead(2 if cursor.ahead().text == "=" else 1)
     if word == "ENGINE" or (word == "TYPE" and cursor.ahead().text == "="):
@@ -110,7 +111,7 @@ def read_storage(cursor: Cursor, database: str) -> EngineOptions:
 
 
 def read_comment(cursor: Cursor) -> TableComment | None:
-    """COMMENT [=] 'text' of a table; None, and nothing is stepped over, where it isn't here."""
+    """A table's COMMENT [=] 'text'. If it isn't here: None, and the cursor stays."""
     if not cursor.take("COMMENT"):
         return None
     cursor.take_mark("=")
@@ -118,9 +119,10 @@ def read_comment(cursor: Cursor) -> TableComment | None:
 
 
 def _skip_rest(cursor: Cursor, database: str, actions: list[Action], *, is_index: bool) -> None:
-    """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset, ENGINE).
+    """Read up to the next comma: options that follow an action without a comma (ALGORITHM,
+    PARTITION BY, charset, ENGINE).
 
-    is_index: they follow one, whose comment isn't the table's.
+    is_index: they follow an index, so a comment isn't the table's.
     """
     while not (cursor.ended or cursor.is_mark(",")):
         if starts_charset(cursor):
@@ -172,7 +174,7 @@ def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Act
         return [storage]
     if (comment := read_comment(cursor)) is not None:
         return [comment]
-    if word == "CONNECTION":  # CONNECTION 'x' COLLATE y: step over the string, then options go on
+    if word == "CONNECTION":  # CONNECTION 'x' COLLATE y: skip the string, then options go on
         cursor.next()
     cursor.skip_one()
     return []
@@ -235,12 +237,16 @@ def _add_constraint(cursor: Cursor, if_not_exists: bool) -> list[Action]:
 
 
 def _if_not_exists_ahead(cursor: Cursor) -> bool:
-    """ADD INDEX IF NOT EXISTS, ADD CONSTRAINT IF NOT EXISTS ...: within the words before the parts."""
+    """Whether it is ADD INDEX IF NOT EXISTS, ADD CONSTRAINT IF NOT EXISTS ...: among the words
+    before the parts.
+    """
     return any(cursor.ahead(n).upper == "IF" and cursor.ahead(n + 1).upper == "NOT" for n in range(1, 5))
 
 
 def _is_partition(cursor: Cursor) -> bool:
-    """ADD PARTITION (...), IF NOT EXISTS (...), PARTITIONS n; a column of this name must be quoted."""
+    """Whether it is ADD PARTITION (...), IF NOT EXISTS (...), PARTITIONS n. A column of this name
+    must be quoted.
+    """
     after = cursor.ahead()
     return after.text == "(" or after.upper in ("IF", "PARTITIONS", "NO_WRITE_TO_BINLOG", "LOCAL")
 
@@ -332,8 +338,8 @@ def _convert(cursor: Cursor, database: str, touched: list[TableName]) -> list[Ac
 
 
 def _rows_changed(cursor: Cursor, database: str, touched: list[TableName], word: str) -> list[Action]:
-    """TRUNCATE / EXCHANGE PARTITION, DISCARD / IMPORT [PARTITION] TABLESPACE: rows change without
-    row events.
+    """TRUNCATE / EXCHANGE PARTITION, DISCARD / IMPORT [PARTITION] TABLESPACE: they change rows
+    without row events.
     """
     cursor.next()
     if word == "TRUNCATE" and cursor.take("PARTITION"):

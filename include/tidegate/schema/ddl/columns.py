@@ -1,10 +1,11 @@
 """Column, index and constraint definitions in CREATE TABLE and ALTER TABLE.
 
 In:  a cursor at a definition.
-Out: a ColumnDefinition or IndexDefinition; the cursor at the comma, the closing parenthesis or the end.
+Out: a ColumnDefinition or IndexDefinition; the cursor at the comma, the closing parenthesis or the
+     end.
 
-An attribute without a bearing on columns, keys or row bytes (engine options, CHECK, REFERENCES) is stepped over token
-by token; any other is read, or is an error.
+Attributes that don't affect columns, keys or row bytes (engine options, CHECK, REFERENCES) are
+skipped token by token. Any other attribute is read, or is an error.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAM
 _CONSTRAINTS: Final = frozenset(
     {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"}
 )
-# DATE'2024-2-3' is written whole as text. Servers read other spellings, too, and {d '2024-2-3'}.
+# DATE'2024-2-3' is stored as a text with all digits. Servers also read other spellings, and {d '2024-2-3'}.
 _ONE_DIGIT: Final = re.compile(r"(?<![\d.])\d(?!\d)")
 _MOMENTS: Final = {
     "DATE": re.compile(r"\d{4}-\d{1,2}-\d{1,2}"),
     "TIME": re.compile(r"\d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,6})?"),
     "TIMESTAMP": re.compile(r"\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,6})?"),
 }
-# Character sets whose ASCII characters have more than a byte.
+# Character sets in which an ASCII character has more than one byte.
 _WIDE: Final = ("ucs2", "utf16", "utf32")
 _BRACED: Final = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
-# From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
+# From this version on, VECTOR is no column's name in MariaDB, unless it is quoted.
 _VECTORS_SINCE: Final = 110700
-_COMMENT_MAX: Final = 1024  # characters of a column's; a server that isn't strict cuts it there
-# Before these versions REFERENCES after a column was taken and forgotten.
+_COMMENT_MAX: Final = 1024  # characters of a column's comment; a server that isn't strict cuts it there
+# Before these versions, REFERENCES after a column was accepted and ignored.
 _INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
-_Draft = dict[str, Any]  # fields of a ColumnDefinition that were read
+_Draft = dict[str, Any]  # the fields of a ColumnDefinition that were read so far
 _VARIANTS: Final = {"VIRTUAL": Generated.VIRTUAL, "STORED": Generated.STORED, "PERSISTENT": Generated.STORED}
 
 
@@ -52,7 +53,7 @@ def starts_constraint(cursor: Cursor) -> bool:
         return True
     if word == "PERIOD":
         return after.upper in ("FOR", "IF")
-    if word == "CLUSTERING":  # of TokuDB; everywhere else a name as any other
+    if word == "CLUSTERING":  # a keyword of TokuDB; elsewhere a name like any other
         return after.upper in ("INDEX", "KEY")
     if word != "VECTOR":
         return False
@@ -61,7 +62,7 @@ def starts_constraint(cursor: Cursor) -> bool:
 
 
 def read_column(cursor: Cursor, name: str | None = None) -> ColumnDefinition:
-    """A column definition; name when it is already read (CHANGE old new ..., MODIFY)."""
+    """A column definition. name: given if it is already read (CHANGE old new ..., MODIFY)."""
     name = cursor.name() if name is None else name
     serial = cursor.now.upper == "SERIAL"
     draft: _Draft = {"type": read_type(cursor)}
@@ -78,7 +79,7 @@ def _make_serial(draft: _Draft) -> None:
 
 
 def _attribute(cursor: Cursor, draft: _Draft) -> None:
-    """One attribute of a column, or one token that isn't of interest."""
+    """Read one attribute of a column, or skip one token that doesn't matter."""
     typed = read_attribute(cursor, draft["type"])
     if typed is not None:
         draft["type"] = typed
@@ -144,11 +145,11 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
         return
     start, end = cursor.skip_group()
     draft["generation_expression"] = spelled(cursor.sql[start:end], cursor.sql_mode, cursor.server)
-    draft["generated"] = Generated.VIRTUAL  # when nothing else is written
+    draft["generated"] = Generated.VIRTUAL  # the default
 
 
 def _reference(cursor: Cursor, name: str = "") -> Reference:
-    """Behind REFERENCES: t (c) [MATCH x] [ON DELETE action] [ON UPDATE action]."""
+    """After REFERENCES: t (c) [MATCH x] [ON DELETE action] [ON UPDATE action]."""
     database, table = cursor.table("-")
     columns = read_parts(cursor)[0] if cursor.is_mark("(") else ()
     rules = {"DELETE": "", "UPDATE": ""}
@@ -183,7 +184,7 @@ def read_default(cursor: Cursor) -> Default:
     if token.kind == TokenKind.NUMBER:
         return Default(token.text, is_number=True)
     word = token.upper
-    if token.text == "@":  # a user's or the server's variable, as MariaDB takes it
+    if token.text == "@":  # a variable of the user or the server, which MariaDB accepts
         cursor.take_mark("@")
         name = cursor.next()
         return Default(cursor.sql[token.start : name.end], is_expression=True)
@@ -207,19 +208,21 @@ def read_default(cursor: Cursor) -> Default:
 
 
 def _alone(cursor: Cursor, default: Default) -> Default:
-    """The default, which isn't known if more strings stand after it: their bytes are taken for its character set's."""
+    """The default. It isn't known if more strings follow it: their bytes count in its character
+    set.
+    """
     more = _more_strings(cursor)
     return Default(f"{default.text}{more}{UNKNOWN}") if more else default
 
 
 def _is_decoded(charset: str, literal: str) -> bool:
-    """Whether the literal is the text of its bytes in its introducer's character set:
-    binlog/format/statement_text.py makes it so, where there is a decoder.
+    """Whether the literal is the text of its bytes in its introducer's character set. If there is a
+    decoder, binlog/format/statement_text.py has made it so.
     """
     try:
         codec_of(charset)
     except UnsupportedValue:
-        return literal.isascii() and charset != "filename"  # there @0041 is an A
+        return literal.isascii() and charset != "filename"  # in that set @0041 is an A
     return True
 
 
@@ -230,7 +233,7 @@ def _moment(kind: str, literal: str) -> Default:
 
 
 def _braced(cursor: Cursor) -> Default:
-    """{ts '2024-02-03 04:05:06'}, as ODBC has it."""
+    """{ts '2024-02-03 04:05:06'}, as in ODBC."""
     cursor.expect_mark("{")
     word = cursor.next().upper
     if word not in _BRACED or cursor.now.kind != TokenKind.STRING:
@@ -251,7 +254,7 @@ def _introduced(cursor: Cursor, charset: str, literal: str) -> Default:
 
 
 def _expression(cursor: Cursor, text: str) -> Default:
-    """An expression; MariaDB takes a literal in parentheses for that literal."""
+    """An expression. MariaDB takes a literal in parentheses as this literal."""
     if cursor.server.mariadb:
         inner = Cursor(text, cursor.sql_mode, cursor.server)
         if inner.now.kind in (TokenKind.STRING, TokenKind.NUMBER) and inner.ahead().kind == TokenKind.END:
@@ -288,7 +291,9 @@ def _function(cursor: Cursor, start: int, word: str) -> Default:
 
 
 def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
-    """An index or key; for a PERIOD its columns, for a CHECK (). The cursor ends after the whole item."""
+    """An index or key; for a PERIOD its columns; for a CHECK (). The cursor ends after the whole
+    item.
+    """
     name = own = ""
     if cursor.take("CONSTRAINT"):
         cursor.take("IF", "NOT", "EXISTS")
@@ -320,7 +325,7 @@ def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
             raise cursor.lost("REFERENCES")
         refers = _reference(cursor, name or (own if cursor.server.mariadb else ""))
     cursor.skip_item()
-    # The name of a foreign key's index is the constraint's when it has one.
+    # If the constraint of a foreign key has a name, its index has the same.
     name = name if refers and name else own or name
     return IndexDefinition(
         kind, "PRIMARY" if kind is IndexKind.PRIMARY else name, columns, prefixes, period, refers=refers
@@ -328,7 +333,9 @@ def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
 
 
 def read_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...], bool]:
-    """`(a, b(10) DESC, (expression))` -> (("a", "b", ""), (0, 10, 0), False); True: the last is WITHOUT OVERLAPS."""
+    """`(a, b(10) DESC, (expression))` -> (("a", "b", ""), (0, 10, 0), False); True if the last is
+    WITHOUT OVERLAPS.
+    """
     cursor.expect_mark("(")
     columns: list[str] = []
     prefixes: list[int] = []

@@ -1,9 +1,11 @@
-"""Expressions of defaults and generated columns: one spelling of them, and whether two of them are the same.
+"""Expressions of defaults and generated columns in one spelling, and whether two of them are the
+same.
 
-In:  an expression's text, as a statement has it or as information_schema shows it.
-Out: the text, spelled so that no sql_mode changes its meaning; its form without the servers' additions and omissions:
-     parentheses, quotes, capitals, synonyms. An unknown form is compared token by token: a false difference holds a
-     table, an unseen one would leave wrong rows in it.
+In:  an expression's text, from a statement or from information_schema.
+Out: the text, spelled so that no sql_mode changes its meaning. For a comparison: its form without
+     what servers add or omit (parentheses, quotes, capitals, synonyms). An unknown form is compared
+     token by token: a false difference holds a table, but an unseen one would leave wrong rows in
+     it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from tidegate.errors import DDLError
 from tidegate.schema.ddl.tokens import PIPES_AS_CONCAT, Cursor, Token, TokenKind, tokens
 from tidegate.schema.model.server import ServerVersion
 
-# Operators by how tightly they bind.
+# Operators, ordered by how tightly they bind.
 _LEVELS: Final = (
     ("or",), ("xor",), ("and", "&&"),
     ("<=>", ">=", "<=", "<>", "!=", "=", ">", "<", "is", "like", "in", "between", "regexp", "rlike", "not"),
@@ -35,15 +37,15 @@ _SYNONYMS: Final = {
 }  # fmt: skip
 _DATE_ARITHMETIC: Final = {"date_add": "+", "adddate": "+", "date_sub": "-", "subdate": "-"}
 _BARE: Final = frozenset({"current_timestamp", "current_date", "current_time", "localtime", "localtimestamp"})
-# A server writes before a string in which character set it came: that of the session, mostly.
+# Servers write the character set of a string before it: mostly that of the session.
 _INTRODUCERS: Final = frozenset({"_utf8mb4", "_utf8mb3", "_utf8", "_latin1", "_ascii"})
 _DEPTH_MAX: Final = 100
-_ANY_SERVER: Final = ServerVersion(mariadb=False, number=0)  # nothing of a spelled text hangs on it
+_ANY_SERVER: Final = ServerVersion(mariadb=False, number=0)  # a spelled text doesn't depend on the server
 
 
 def spelled(text: str, sql_mode: int, server: ServerVersion) -> str:
-    """The expression with strings in single quotes, names in backticks or bare, and `||` for CONCAT
-    alone.
+    """The expression with strings in single quotes, names bare or in backticks, and `||` only for
+    CONCAT.
     """
     try:
         all_tokens = tokens(text, sql_mode, server)
@@ -57,7 +59,7 @@ def spelled(text: str, sql_mode: int, server: ServerVersion) -> str:
         at += 1
         if after is not None and after.text == "." and token.kind in (TokenKind.WORD, TokenKind.QUOTED):
             apart = apart or token.start > end
-            end, at = after.end, at + 1  # the table's name has no bearing
+            end, at = after.end, at + 1  # the table's name doesn't matter
             continue
         gap = " " if pieces and (apart or token.start > end) else ""
         apart = False
@@ -79,15 +81,16 @@ def _spelled(token: Token) -> str:
 
 
 def same_expression(was: str, now: str, names: Mapping[str, str]) -> bool:
-    """Whether two spelled expressions are one. names: columns that were renamed between them, old name in small letters
-    -> the new name.
+    """Whether two spelled expressions are the same. names: columns renamed between them, old name
+    in lower case -> new name.
     """
     return was == now or _form(was, names) == _form(now, {})
 
 
 def read_expression(text: str) -> Any:
-    """A spelled expression as nested tuples: ("column", its name in small letters), ("text", it), ("number", its text),
-    or an operator or function in small letters and what it is of. Raises DDLError.
+    """A spelled expression as nested tuples: ("column", name in lower case), ("text", text),
+    ("number", text), or an operator or function in lower case with its operands. Raises
+    DDLError.
     """
     return _read(text, {})
 
@@ -108,7 +111,7 @@ def _form(text: str, names: Mapping[str, str]) -> Any:
 
 
 def _truth(node: Any) -> Any:
-    """In a condition servers write `x <> 0`, or `0 <> x`, for x."""
+    """In a condition, servers write `x <> 0`, or `0 <> x`, for x."""
     zero = ("number", "0")
     if node[0] != "<>" or zero not in node:
         return node
@@ -124,7 +127,7 @@ class _Reader:
         self._depth = 0
 
     def expression(self, level: int) -> Any:
-        """One whose operators bind at least as tightly as level."""
+        """An expression whose operators bind at least as tightly as level."""
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise self.cursor.lost("an expression of less depth")
@@ -208,8 +211,8 @@ class _Reader:
         return "column", self._names.get(name.lower(), name).lower()
 
     def _arguments(self) -> list[Any]:
-        """Up to and with the closing parenthesis. Words between them, as in CAST(x AS CHAR(5)),
-        count as they are.
+        """Arguments up to the closing parenthesis, which is read, too. Words between them, as in
+        CAST(x AS CHAR(5)), count as they are.
         """
         cursor, arguments = self.cursor, []
         while not cursor.take_mark(")"):
@@ -244,7 +247,9 @@ _UNITS: Final = frozenset(
 
 
 def renamed(expression: str, names: Mapping[str, str]) -> str:
-    """With the columns' names of now, in backticks. names: a name in small letters -> the name."""
+    """An expression with the present names of columns, in backticks. names: a name in lower case ->
+    the name.
+    """
     low = expression.lower()
     if low.startswith(("next ", "previous ")):
         return expression  # VALUE FOR a sequence
@@ -262,7 +267,7 @@ def renamed(expression: str, names: Mapping[str, str]) -> str:
     return _NAME.sub(new, expression)
 
 
-# Words of expressions that no column has for a name without quotes.
+# Words of expressions that can't be a column's name without quotes.
 _RESERVED: Final = frozenset(
     {
         "AND", "AS", "BETWEEN", "BINARY", "CASE", "CHAR", "COLLATE", "CURRENT_DATE", "CURRENT_TIME",

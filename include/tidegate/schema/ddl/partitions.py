@@ -1,8 +1,8 @@
-"""Read how a table is partitioned: PARTITION BY, and the actions of ALTER TABLE on partitions.
+"""Read how a table is partitioned: PARTITION BY, and ALTER TABLE's actions on partitions.
 
 In:  a cursor at such a clause.
-Out: a Partitioning or an action (partitions.py). An unreadable clause is stepped over, and gives one that says so:
-     columns and keys don't depend on it.
+Out: a Partitioning or an action (model/partitions.py). An unreadable clause is skipped, and the
+     result says so: columns and keys don't depend on it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _FUNCTIONS: Final = frozenset(
     }
 )  # fmt: skip
 _ASCII_INTRODUCERS: Final = frozenset({"_UTF8MB4", "_UTF8MB3", "_UTF8", "_ASCII", "_LATIN1"})
-_DIGITS_MAX: Final = 20  # of a 64-bit number
+_DIGITS_MAX: Final = 20  # a 64-bit number has at most so many
 
 
 def read_partitioning(cursor: Cursor) -> Partitioning:
-    """A clause whose words PARTITION BY were just taken. The caller steps over an unreadable part."""
+    """A clause after its words PARTITION BY. The caller skips what couldn't be read."""
     before = cursor.at
     try:
         return _partitioning(cursor)
@@ -57,7 +57,7 @@ def read_partitioning(cursor: Cursor) -> Partitioning:
 
 
 def read_partition_action(cursor: Cursor, word: str) -> PartitionAction:
-    """An action whose first words were taken: `word` PARTITION. The cursor may stop anywhere after them."""
+    """An action after its first words, `word` PARTITION. The cursor may stop anywhere after them."""
     before = cursor.at
     try:
         return _READERS[word](cursor)
@@ -71,7 +71,7 @@ def _what(error: DDLError | RecursionError) -> str:
 
 
 def read_names(cursor: Cursor) -> tuple[str, ...]:
-    """Names of partitions up to a word that is none; () for ALL."""
+    """Names of partitions, up to a word that isn't a name; () for ALL."""
     _skip_log_words(cursor)
     if cursor.take("ALL"):
         return ()
@@ -82,7 +82,7 @@ def read_names(cursor: Cursor) -> tuple[str, ...]:
 
 
 def read_new_partition(cursor: Cursor) -> Partition | None:
-    """`name VALUES ...`; None when it can't be read."""
+    """`name VALUES ...`; None if it can't be read."""
     before = cursor.at
     try:
         return _definition(cursor, named=True)
@@ -137,7 +137,7 @@ _READERS: Final[dict[str, Callable[[Cursor], PartitionAction]]] = {
 
 
 def read_to_table(cursor: Cursor, database: str) -> PartitionToTable:
-    """CONVERT PARTITION was taken."""
+    """After CONVERT PARTITION."""
     name = cursor.name()
     if not cursor.take("TO", "TABLE"):
         raise cursor.lost("TO TABLE")
@@ -145,14 +145,14 @@ def read_to_table(cursor: Cursor, database: str) -> PartitionToTable:
 
 
 def read_to_partition(cursor: Cursor, database: str) -> TableToPartition:
-    """CONVERT TABLE was taken."""
+    """After CONVERT TABLE."""
     other = cursor.table(database)
     partition = read_new_partition(cursor) if cursor.take("TO", "PARTITION") else None
     return TableToPartition(other, partition, not without_validation(cursor))
 
 
 def without_validation(cursor: Cursor) -> bool:
-    """Whether WITHOUT VALIDATION stands further on; all is stepped over."""
+    """Whether WITHOUT VALIDATION follows. Everything up to it is skipped."""
     without = False
     while not cursor.ended:
         without = without or (cursor.now.upper == "WITHOUT" and cursor.ahead().upper == "VALIDATION")
@@ -161,7 +161,7 @@ def without_validation(cursor: Cursor) -> bool:
 
 
 def definition_at(cursor: Cursor) -> int:
-    """Where PARTITION BY or REMOVE PARTITIONING stands, outside of parentheses; 0: nowhere."""
+    """The place of PARTITION BY or REMOVE PARTITIONING, outside of parentheses; 0 if there is none."""
     depth, before = 0, ""
     for at in range(cursor.at, len(cursor.tokens)):
         token = cursor.tokens[at]
@@ -174,7 +174,7 @@ def definition_at(cursor: Cursor) -> int:
 
 
 def read_definition(cursor: Cursor) -> DefinePartitions:
-    """The partitioning at definition_at; all after it is stepped over."""
+    """The partitioning at definition_at. Everything after it is skipped."""
     if cursor.take("REMOVE", "PARTITIONING"):
         return DefinePartitions(None)
     cursor.at += 2
@@ -248,7 +248,7 @@ def _definitions(cursor: Cursor) -> tuple[Partition, ...]:
 
 
 def _definition(cursor: Cursor, *, named: bool = False) -> Partition:
-    """named: the word PARTITION was taken."""
+    """named: whether the word PARTITION has been read."""
     if not named and not cursor.take("PARTITION"):
         raise cursor.lost("PARTITION")
     name = cursor.name()
@@ -363,9 +363,9 @@ def _factor(cursor: Cursor) -> Node:
 
 
 def _hexadecimal(cursor: Cursor) -> str | None:
-    """0x6d, X'6d' and _latin1 0x6d; None for anything else. The servers take it for a text, never for a number.
+    """0x6d, X'6d' and _latin1 0x6d; None for anything else. Here the servers take it as a text, never as a number.
 
-    Only printable ASCII, which is the same text under each character set whose order is known (partition_rows.py).
+    Only printable ASCII is read: it is the same text in every character set whose order is known (partition_rows.py).
     """
     at = cursor.at
     if cursor.now.upper in _ASCII_INTRODUCERS:

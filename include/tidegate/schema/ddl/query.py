@@ -1,7 +1,7 @@
-"""Where the query of CREATE TABLE ... SELECT starts.
+"""The beginning of the query in CREATE TABLE ... SELECT.
 
 In:  a cursor.
-Out: whether a query starts there. The query's text doesn't matter here: a log of rows never holds one.
+Out: whether a query starts there. Its text doesn't matter: a log of rows never has it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def query_starts(cursor: Cursor) -> bool:
 
 
 def query_in_parentheses(cursor: Cursor) -> bool:
-    """Whether the parenthesis that starts here holds a query."""
+    """Whether the parenthesis that starts here contains a query."""
     after = cursor.ahead()
     return after.upper in ("SELECT", "WITH", "VALUES", "TABLE") or (after.text == "(" and after.kind == TokenKind.MARK)

@@ -1,10 +1,10 @@
-"""Read a DDL statement: the structure that columns, keys and rows depend on, and nothing else.
+"""Read a DDL statement: only what columns, keys and rows depend on.
 
 In:  a statement's text, the session's default database and sql_mode, the server that ran it.
-Out: a Statement (tree.py). Ignored, by name, for what changes no table's columns and no rows.
+Out: a Statement (tree.py). A statement that changes no table's columns and no rows is Ignored, with its kind.
 
-The server accepted the statement, so its grammar is not checked; what must be read is read, the rest is stepped over
-token by token. An unreadable statement is a DdlNotRead that names the tables as far as it can: never a guess.
+The server has accepted the statement, so its grammar isn't checked. Parts that matter are read, and the rest is skipped
+token by token. An unreadable statement is a DdlNotRead, with the tables it names as far as they are known.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tidegate.schema.model.partitions import ExchangePartition, Partitioning, Pa
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import EngineOptions
 
-# Verbs of statements that touch neither columns nor rows of a table that has a binlog of its own.
+# Statements that affect neither columns nor rows of a table in the binlog.
 _OTHER_VERBS: Final = frozenset(
     {
         "ANALYZE", "BINLOG", "CACHE", "CALL", "CHANGE", "CHECK", "CHECKSUM", "DO", "EXECUTE", "FLUSH", "GRANT",
@@ -55,7 +55,7 @@ _OTHER_VERBS: Final = frozenset(
         "SHOW", "SHUTDOWN", "START", "STOP", "UNINSTALL", "UNLOCK", "USE",
     }
 )  # fmt: skip
-# What CREATE, ALTER, DROP and RENAME may be about besides tables, indexes and databases.
+# Objects of CREATE, ALTER, DROP and RENAME beside tables, indexes and databases.
 _OTHER_OBJECTS: Final = frozenset(
     {
         "EVENT", "FUNCTION", "INSTANCE", "LIBRARY", "LOGFILE", "PACKAGE", "PROCEDURE", "RESOURCE", "ROLE",
@@ -66,7 +66,7 @@ _ROW_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", 
 
 
 class DdlNotRead(DDLError):  # noqa: N818  like its siblings in errors.py, it says what happened
-    """A statement that isn't understood. tables: its `database.table` names; () when none can be named."""
+    """A statement that couldn't be understood. tables: its `database.table` names; () if none is known."""
 
     def __init__(self, what: str, *, where: str = "", remedy: str | Remedy = "", tables: tuple[str, ...] = ()) -> None:
         super().__init__(what, where=where, remedy=remedy)
@@ -94,9 +94,9 @@ def read(sql: str, *, database: str = "", sql_mode: int = 0, server: ServerVersi
 def tables_named(
     sql: str, database: str, *, sql_mode: int = 0, server_version: str = "", folds_names: bool = False
 ) -> list[str]:
-    """Names `database.table` that a statement touches, each once, in order; [] when it touches no table.
+    """Names `database.table` a statement affects, each once, in order; [] if it affects no table.
 
-    DROP DATABASE names none: its tables are known to schema_history alone. Raises DdlNotRead.
+    DROP DATABASE names none: only schema_history knows its tables. Raises DdlNotRead.
     """
     server = replace(ServerVersion.of(server_version), folds_names=folds_names)
     statement = read(sql, database=database, sql_mode=sql_mode, server=server)
@@ -104,7 +104,7 @@ def tables_named(
 
 
 def touched_tables(statement: Statement) -> tuple[TableName, ...]:
-    """The tables whose columns or rows a statement may change; temporary tables are none."""
+    """The tables whose columns or rows a statement may change, without temporary tables."""
     match statement:
         case CreateTable(temporary=True) | CreateLike(temporary=True) | DropTables(temporary=True):
             return ()
@@ -151,7 +151,7 @@ def _statement(cursor: Cursor, database: str, touched: list[TableName]) -> State
         return Truncate(_table(cursor, database, touched))
     if verb == "RENAME":
         return _rename(cursor, database, touched)
-    if verb == "DELETE" and cursor.take("FROM"):  # the server empties MEMORY tables so after a restart
+    if verb == "DELETE" and cursor.take("FROM"):  # after a restart the server empties MEMORY tables like this
         table = _table(cursor, database, touched)
         if cursor.ended:
             return Truncate(table)
@@ -173,7 +173,7 @@ def _table(cursor: Cursor, database: str, touched: list[TableName]) -> TableName
 
 
 def _name_rows_table(cursor: Cursor, verb: str, database: str, touched: list[TableName]) -> None:
-    """Name the table of a plain INSERT, REPLACE or UPDATE; others stay unnamed, and so hold the whole source."""
+    """Name the table of a plain INSERT, REPLACE or UPDATE. Other statements stay unnamed, and hold the whole source."""
     cursor.take_any("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY")
     cursor.take("IGNORE")
     cursor.take("INTO")
@@ -247,7 +247,7 @@ def _create_table(
         period = _table_elements(cursor, columns, indexes)
     options = _table_options(cursor, database)
     if not columns and options.query_at is None:
-        if or_replace and not options.storage.engine:  # MariaDB logs what failed, as the old table is dropped by then
+        if or_replace and not options.storage.engine:  # MariaDB logs a failed one: the old table is dropped by then
             return DropTables((table,), temporary)
         raise DDLError("CREATE TABLE without columns", remedy="the engine finds them: leave it out (tables.exclude)")
     return CreateTable(
@@ -268,7 +268,7 @@ def _create_table(
 
 
 def _table_elements(cursor: Cursor, columns: list[ColumnDefinition], indexes: list[IndexDefinition]) -> tuple[str, ...]:
-    """Inside of CREATE TABLE's parentheses, the closing one included. Returns the columns of its
+    """The inside of CREATE TABLE's parentheses, with the closing one. Returns the columns of its
     periods.
     """
     period: tuple[str, ...] = ()
@@ -288,7 +288,7 @@ def _table_elements(cursor: Cursor, columns: list[ColumnDefinition], indexes: li
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """query_at: the token at which a query follows, and the cursor is."""
+    """query_at: the token at which a query follows; the cursor is there."""
 
     charset: Charset
     query_at: int | None = None
@@ -299,7 +299,7 @@ class _Options:
 
 
 def _table_options(cursor: Cursor, database: str) -> _Options:
-    """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
+    """Options after the parentheses. START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
     charset, versioned, comment, storage = Charset(), False, "", EngineOptions()
     partitioning: Partitioning | None = None
     while not cursor.ended:

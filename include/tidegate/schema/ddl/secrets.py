@@ -1,7 +1,7 @@
-"""Passwords in statements: they are in the binlog, and so in bronze; nowhere else.
+"""Passwords in statements. They are in the binlog, so in bronze, and must be nowhere else.
 
 In:  a statement's text.
-Out: the same with the literals that are secrets masked; for people to read, not to be parsed again.
+Out: the same with its secret literals masked: for people, not to be parsed again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A DDL statement as the binlog carries it: the text, and all that its meaning depends on.
+"""A DDL statement from the binlog: the text, and everything its meaning depends on.
 
 In:  a QUERY event (binlog/statements/ddl_events.py).
 Out: the statements that schema_history replays, in commit_ts order.
@@ -13,7 +13,9 @@ from tidegate.schema.ddl.secrets import masked
 
 
 class SaidColumn(NamedTuple):
-    """A column as the source says that a statement left it. type: as Column has it, "" where it isn't said whole."""
+    """A column after a statement, as the source says it. type: as Column.type, "" if the source
+    doesn't say all.
+    """
 
     name: str
     type: str
@@ -22,14 +24,15 @@ class SaidColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventSaid:
-    """The facts in a QUERY event beside the statement, as far as a DDL's effect depends on them.
+    """The facts of a QUERY event beside the statement, as far as a DDL's effect depends on it.
 
-    explicit_timestamps: explicit_defaults_for_timestamp of the session, as MySQL writes it where it counts, None else.
-    mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: the default for a new database,
-    "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one; an IF NOT EXISTS
-    with an existing table did not. thread_specific: a temporary table was used. with_rows: the new table has rows
-    unknown from the source's log. failed: the server refused it, and logged it since it had an effect before. columns:
-    all columns of the table `of` after the statement, () when unknown.
+    explicit_timestamps: the session's explicit_defaults_for_timestamp; None if MySQL doesn't write
+    it, since it doesn't count. mariadb_explicit: its bit in MariaDB's flags; None without flags.
+    database_charset: the default for a new database; "" if the event doesn't say it. atomic: the
+    server changed its dictionary, and logged that as one; an IF NOT EXISTS with an existing table
+    changes nothing. thread_specific: a temporary table was used. with_rows: the source's log
+    doesn't have the rows of the new table. failed: the server refused it, and logged it since it
+    had an effect before. columns: all columns of the table `of` after the statement; () if unknown.
     of_made: `database` is that of the new table, and the session's isn't known.
     """
 
@@ -47,13 +50,14 @@ class EventSaid:
 
 @dataclass(frozen=True, slots=True)
 class DdlStatement:
-    """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
+    """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT,
+    SAVEPOINT, XA).
 
-    database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode. pos: end
-    position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock. charset:
-    character_set_client by name, for reading the bytes. legible: False where U+FFFD stands for invalid bytes, outside
-    of comments. server_version: as in FORMAT_DESCRIPTION, e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments
-    depend on it.
+    database: the session's default database, "" without one. sql_mode: bits of the session's
+    sql_mode. pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the
+    epoch, by the source's clock. charset: character_set_client by name, to read the bytes. legible:
+    False if U+FFFD stands for invalid bytes, outside of comments. server_version: as in
+    FORMAT_DESCRIPTION, e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
     """
 
     sql: str
@@ -70,7 +74,7 @@ class DdlStatement:
 
     @property
     def flavour(self) -> str:
-        """Which family of servers wrote it: mariadb or mysql."""
+        """The family of the server that wrote it: mariadb or mysql."""
         return "mariadb" if "mariadb" in self.server_version.lower() else "mysql"
 
     @property
@@ -80,5 +84,5 @@ class DdlStatement:
 
     @property
     def shown(self) -> str:
-        """Its text for people to read."""
+        """Its text for people."""
         return masked(self.sql)

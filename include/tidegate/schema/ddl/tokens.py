@@ -1,11 +1,12 @@
 """DDL text as tokens, and a cursor over them.
 
-In:  the text of a statement, the sql_mode it ran under, the server that ran it.
-Out: tokens without white space and comments; versioned comments (`/*!50100 ... */`, `/*M! ... */`) are opened when
-     that server opened them and skipped when it did not.
+In:  the text of a statement, the sql_mode under which it ran, the server that ran it.
+Out: tokens without white space and comments. Versioned comments (`/*!50100 ... */`, `/*M! ... */`)
+     are opened if that server opened them, and skipped if it didn't.
 
-Lexical rules: MySQL Reference Manual, "Language Structure"; MariaDB Knowledge Base, "Comment Syntax". Nothing is
-interpreted here, and nothing is dropped: a character that starts no token is a token of its own.
+Lexical rules: MySQL Reference Manual, "Language Structure"; MariaDB Knowledge Base, "Comment
+Syntax". Nothing is interpreted here, and nothing is lost: a character that starts no token is a
+token of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tidegate.errors import DDLError
 from tidegate.remedy import REPORT
 from tidegate.schema.model.server import ServerVersion
 
-# Bits of sql_mode (sql/sql_class.h, the same in MySQL and MariaDB as far as both have them).
+# Bits of sql_mode (sql/sql_class.h; the same in MySQL and MariaDB, if both have them).
 REAL_AS_FLOAT: Final = 1
 PIPES_AS_CONCAT: Final = 2
 ANSI_QUOTES: Final = 4
@@ -26,7 +27,7 @@ MAXDB: Final = 4096
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
 PAD_CHAR_TO_FULL_LENGTH: Final = 1 << 31
 
-# No length that means anything has more digits, no whole number that has a type either (decimals end at 65).
+# No meaningful length has more digits. Nor does a whole number of any type (decimals end at 65).
 LENGTH_DIGITS: Final = 65
 
 
@@ -42,9 +43,9 @@ class TokenKind:
 
 
 class Token(NamedTuple):
-    """A token; start and end say where it stands in the statement.
+    """A token. start, end: its place in the statement.
 
-    upper: text in capitals for a WORD, "" for the others, so that a quoted `select` is never taken for a keyword.
+    upper: for a WORD its text in capitals, else "": so a quoted `select` never counts as a keyword.
     """
 
     kind: str
@@ -54,8 +55,8 @@ class Token(NamedTuple):
     end: int
 
 
-# White space goes with the token after it; the commonest kinds come first. The possessive quantifiers keep the time
-# linear: a quote that never ends is looked at once.
+# White space belongs to the token after it. The most frequent kinds come first. The possessive quantifiers keep the
+# time linear: a quote that never ends is tried once.
 _TOKEN: Final = re.compile(
     r"""[ \t-\r]*+(?:
       (?P<word>[A-Za-z_$\x80-\U0010ffff][0-9A-Za-z_$\x80-\U0010ffff]*+)
@@ -74,11 +75,11 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-# Under NO_BACKSLASH_ESCAPES a backslash is a character like any other.
+# With NO_BACKSLASH_ESCAPES a backslash is an ordinary character.
 _PLAIN_TOKEN: Final = re.compile(
     _TOKEN.pattern.replace(r"[^'\\]++|\\.", "[^']++").replace(r'[^"\\]++|\\.', '[^"]++'), re.VERBOSE | re.DOTALL
 )
-# Before a wildcard the backslash stays; before anything else it goes.
+# Before a wildcard the backslash stays; before any other character it goes.
 _ESCAPES: Final = {
     "0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_",
 }  # fmt: skip
@@ -86,7 +87,7 @@ _new = tuple.__new__  # NamedTuple's own __new__ costs as much as a regular expr
 
 
 def tokens(sql: str, sql_mode: int, server: ServerVersion) -> list[Token]:
-    """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is
+    """All tokens of one statement, without a final `;`. Raises DDLError if a quote or comment is
     never closed.
     """
     pattern = _PLAIN_TOKEN if sql_mode & NO_BACKSLASH_ESCAPES else _TOKEN
@@ -95,7 +96,7 @@ def tokens(sql: str, sql_mode: int, server: ServerVersion) -> list[Token]:
     at, depth = 0, 0
     while True:
         piece = match(sql, at)
-        assert piece is not None  # `.` and the end take whatever there is
+        assert piece is not None  # `.` and the end match whatever is left
         kind, at = piece.lastgroup, piece.end()
         if kind == "word":
             text = piece[1]
@@ -121,7 +122,7 @@ def tokens(sql: str, sql_mode: int, server: ServerVersion) -> list[Token]:
 
 
 def _token(kind: str, piece: re.Match[str], sql_mode: int) -> Token:
-    """A token of the rarer kinds."""
+    """A token of a less frequent kind."""
     text, start, end = piece[kind], piece.start(kind), piece.end()
     if kind == "digits":
         return Token(TokenKind.WORD, text, text.upper(), start, end)
@@ -146,27 +147,27 @@ def unescape(text: str, *, plain: bool) -> str:
     """The value of a quoted string. plain: under NO_BACKSLASH_ESCAPES."""
     body = text[1:-1]
     if not plain and "\\" in body:
-        # One pass over both kinds of escape: '\\''' must not be read twice.
+        # Both kinds of escape in one pass: '\\''' must not be read twice.
         both = _BOTH_ESCAPES[text[0]]
         return both.sub(lambda m: text[0] if m[1] is None else _ESCAPES.get(m[1], m[1]), body)
     return body.replace(text[0] * 2, text[0])
 
 
 def _opens(head: str, server: ServerVersion) -> bool:
-    """Whether the server executes the inside of a versioned comment that starts with head."""
+    """Whether the server executes the content of a versioned comment that starts with head."""
     if head.startswith("/*T!") or (head.startswith("/*M!") and not server.mariadb):
         return False
     digits = head[head.index("!") + 1 :]
-    if len(digits) < 5:  # fewer digits are part of the statement, not of the head; nobody writes that
+    if len(digits) < 5:  # fewer digits belong to the statement, not to the head; nobody writes that
         return True
     version = int(digits)
     if server.mariadb and not head.startswith("/*M!") and 50700 <= version <= 99999:
-        return False  # MariaDB leaves MySQL 5.7's and 8's own comments closed
+        return False  # MariaDB doesn't open comments for MySQL 5.7 and 8
     return version <= server.number
 
 
 def _past_comment(sql: str, at: int) -> int:
-    """The end of a versioned comment that stays closed; one comment may lie inside it."""
+    """The end of a versioned comment that stays closed. One comment may be inside it."""
     depth = 1
     while depth:
         match = _COMMENT_ENDS.search(sql, at)
@@ -181,7 +182,7 @@ _END: Final = Token(TokenKind.END, "", "", 0, 0)
 
 
 class Cursor:
-    """A place among tokens. Methods named take_* move on only when they find what they look for."""
+    """A place among tokens. Methods take_* move on only if they find what they look for."""
 
     __slots__ = ("at", "server", "sql", "sql_mode", "tokens")
 
@@ -205,14 +206,14 @@ class Cursor:
         return self.tokens[self.at].kind == TokenKind.END
 
     def next(self) -> Token:
-        """The token here, and step over it; the end is never stepped over."""
+        """The token here; the cursor moves past it, but never past the end."""
         token = self.tokens[self.at]
         if token.kind != TokenKind.END:
             self.at += 1
         return token
 
     def take(self, *words: str) -> bool:
-        """Step over these keywords when all of them follow."""
+        """Move past these keywords if all of them follow."""
         for offset, word in enumerate(words):
             if self.ahead(offset).upper != word:
                 return False
@@ -220,7 +221,7 @@ class Cursor:
         return True
 
     def take_any(self, *words: str) -> str:
-        """Step over one keyword of several; "" when none is here."""
+        """Move past one of these keywords, and return it; "" if none is here."""
         upper = self.tokens[self.at].upper
         if upper and upper in words:
             self.at += 1
@@ -242,20 +243,22 @@ class Cursor:
             raise self.lost(f"`{mark}`")
 
     def name(self) -> str:
-        """An identifier. A double-quoted string stands for one too where the grammar takes nothing else."""
+        """An identifier. If the grammar takes nothing else, a double-quoted string is one, too."""
         token = self.tokens[self.at]
         if token.kind in (TokenKind.WORD, TokenKind.QUOTED) or (
             token.kind == TokenKind.STRING and self.sql[token.start] == '"'
         ):
             self.at += 1
             return token.text
-        if token.kind == TokenKind.NUMBER and token.text.isdigit():  # `1` is no name alone, but `t.1` may be written so
+        if token.kind == TokenKind.NUMBER and token.text.isdigit():  # `1` alone is no name, but `t.1` may be written so
             self.at += 1
             return token.text
         raise self.lost("a name")
 
     def length(self, wanted: str, *, digits_max: int = LENGTH_DIGITS) -> int:
-        """The number of a length. Digits before a point count, as in the server: `float(10.0)`."""
+        """The number in a length. Only digits before a point count, as in the server:
+        `float(10.0)`.
+        """
         token = self.tokens[self.at]
         digits = token.text.partition(".")[0]
         if token.kind != TokenKind.NUMBER or not (digits.isascii() and digits.isdigit()) or len(digits) > digits_max:
@@ -274,17 +277,17 @@ class Cursor:
         return self.server.folded(database), first
 
     def skip_wait(self) -> None:
-        """Step over WAIT n and NOWAIT."""
+        """Skip WAIT n and NOWAIT."""
         if self.take("WAIT"):
             self.next()
         self.take("NOWAIT")
 
     def folded_name(self) -> str:
-        """A name of a database or a table, as the server takes it."""
+        """A name of a database or a table in the server's own form."""
         return self.server.folded(self.name())
 
     def skip_group(self) -> tuple[int, int]:
-        """Step over `( ... )`. Returns where its inside starts and ends in the text."""
+        """Skip `( ... )`. Returns where its inside starts and ends in the text."""
         start = self.now.end
         self.expect_mark("(")
         depth = 1
@@ -301,19 +304,19 @@ class Cursor:
                         return start, token.start
 
     def skip_one(self) -> None:
-        """Step over one token, or over a whole group when one starts here."""
+        """Skip one token, or a whole group that starts here."""
         if self.is_mark("("):
             self.skip_group()
         elif not self.ended:
             self.at += 1
 
     def skip_item(self) -> None:
-        """Step to the comma or closing parenthesis that ends this item of a list, or to the end."""
+        """Move to the comma or closing parenthesis that ends this item of a list, or to the end."""
         while not (self.ended or self.is_mark(",") or self.is_mark(")")):
             self.skip_one()
 
     def lost(self, wanted: str, *, name: str = "") -> DDLError:
-        """The error for something else standing where `wanted` must."""
+        """The error for another token in the place of `wanted`."""
         token = self.now
         here = (
             f"`{name}`"

@@ -1,7 +1,7 @@
-"""The content of a DDL statement, as data: the reader writes it, the replay follows it.
+"""The content of a DDL statement as data. The reader writes it, and the replay follows it.
 
-In:  the reader (reader.py).
-Out: frozen values. Names are as written; nothing here depends on what tables exist.
+In:  nothing; these are values that reader.py makes.
+Out: frozen values. Names are as written. Nothing here depends on existing tables.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ TableName = tuple[str, str]  # (database, table)
 
 @dataclass(frozen=True, slots=True)
 class TypeSpec:
-    """A data type as written: synonyms resolved to base names, nothing filled in.
+    """A data type as written. Synonyms are resolved to base names; nothing is filled in.
 
-    numbers: what stands in parentheses. members: of enum and set; bytes are in the column's character set. charset and
-    collation: "" when not written. bin: the attribute BINARY. compressed: MariaDB's attribute COMPRESSED.
+    numbers: those in parentheses. members: of enum and set; bytes are in the column's character
+    set. charset, collation: "" if not written. bin: the attribute BINARY. compressed: MariaDB's
+    attribute COMPRESSED.
     """
 
     base: str
@@ -36,10 +37,10 @@ class TypeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A default: a literal's text, or an expression's; text None is DEFAULT NULL.
+    """A default: a literal's text, or an expression's. text None: DEFAULT NULL.
 
     is_bytes: text is 0x or 0b and digits: bytes in the column's character set, or a number.
-    is_number: it is written without quotes. is_wide: its bytes are other ones than those of its text, though that be
+    is_number: written without quotes. is_wide: its bytes aren't those of its text, even if this is
     ASCII (_ucs2'ab').
     """
 
@@ -52,16 +53,16 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlace:
-    """Where ADD, MODIFY or CHANGE puts a column: after "" means first."""
+    """Where ADD, MODIFY or CHANGE puts a column. after: "" means first."""
 
     after: str
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as CREATE, ADD, MODIFY or CHANGE writes it. nullable None: nothing was written.
+    """A column in CREATE, ADD, MODIFY or CHANGE. nullable: None if nothing was written.
 
-    refers: REFERENCES makes a foreign key of it, which needs an index.
+    refers: REFERENCES makes it a foreign key, which needs an index.
     """
 
     name: str
@@ -81,10 +82,11 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one.
+    """An index or a key's constraint. columns: "" stands for an expression. name: "" if the server
+    makes one.
 
-    prefixes: per column the length written after it; 0: none. period: the last part is WITHOUT OVERLAPS.
-    refers: of the foreign key that it is made for.
+    prefixes: per column the length written after it; 0 for none. period: the last part is WITHOUT
+    OVERLAPS. refers: the foreign key that needs this index.
     """
 
     kind: IndexKind
@@ -101,7 +103,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """A written character set and collation, either of them may be DEFAULT; "" where not written."""
+    """A written character set and collation, each perhaps DEFAULT; "" if not written."""
 
     charset: str = ""
     collation: str = ""
@@ -127,7 +129,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """CHANGE and MODIFY (old equals definition.name)."""
+    """CHANGE; also MODIFY, then old is definition.name."""
 
     old: str
     definition: ColumnDefinition
@@ -165,7 +167,9 @@ class AddIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
-    """name "PRIMARY" is the primary key. may_be_constraint: DROP CONSTRAINT, which names an index, a check or a key."""
+    """name: "PRIMARY" for the primary key. may_be_constraint: DROP CONSTRAINT names an index, a
+    check or a key.
+    """
 
     name: str
     if_exists: bool = False
@@ -185,14 +189,16 @@ class RenameTo:
 
 @dataclass(frozen=True, slots=True)
 class ConvertCharset:
-    """CONVERT TO CHARACTER SET: every text column, and the table's default. charset "": the database's default."""
+    """CONVERT TO CHARACTER SET: every text column, and the table's default. charset: "" for the
+    database's default.
+    """
 
     charset: Charset
 
 
 @dataclass(frozen=True, slots=True)
 class TableDefaults:
-    """DEFAULT CHARACTER SET of the table: for columns to come."""
+    """The table's DEFAULT CHARACTER SET, for new columns."""
 
     charset: Charset
 
@@ -218,7 +224,9 @@ class SetNotNull:
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """An action with unlogged changes of rows, and nobody can say which rows (IMPORT TABLESPACE ...)."""
+    """An action that changes rows without row events; which rows, isn't known (IMPORT TABLESPACE
+    ...).
+    """
 
     reason: str
 
@@ -251,7 +259,8 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """query_at: the token at which a query begins whose columns and rows the table also takes; None for none.
+    """query_at: the token at which a query begins, whose columns and rows the table also gets; None
+    without one.
 
     period: columns of its PERIODs, which are NOT NULL whatever is written.
     """
@@ -273,7 +282,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateSequence:
-    """MariaDB: rows in the log show its state, it is no table."""
+    """MariaDB: it is no table, but the log has rows with its state."""
 
     table: TableName
     if_not_exists: bool = False
@@ -314,7 +323,9 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """Pairs in the order in which they take effect. if_exists: MariaDB passes over those that aren't there."""
+    """Pairs in the order in which they take effect. if_exists: MariaDB skips tables that don't
+    exist.
+    """
 
     pairs: tuple[tuple[TableName, TableName], ...]
     if_exists: bool = False
@@ -343,7 +354,9 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A statement that changes no table's columns and no rows; kind is its name, e.g. "CREATE TRIGGER"."""
+    """A statement that changes no table's columns and no rows. kind: its name, e.g. "CREATE
+    TRIGGER".
+    """
 
     kind: str
 
@@ -365,7 +378,9 @@ Statement = (
 
 
 def starts_anew(statement: Statement) -> bool:
-    """Whether a statement makes its tables known whatever they were before: what held them has no bearing any more."""
+    """Whether a statement's tables are known after it, whatever they were: what held them doesn't
+    matter any more.
+    """
     match statement:
         case CreateTable(if_not_exists=False) | CreateLike(if_not_exists=False) | DropTables():
             return True

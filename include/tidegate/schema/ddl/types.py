@@ -1,6 +1,6 @@
 """Data types in DDL: from the written form to the server's.
 
-In:  a cursor that stands at a type; later the table's default charset.
+In:  a cursor at a type; later the table's default charset.
 Out: a TypeSpec; from it the column_type text, charset and collation as information_schema.columns shows them on a
      server of this flavour and version ("int(11)" on MariaDB, "int" on MySQL 8.0.19 and later).
 """
@@ -33,17 +33,17 @@ _SYNONYMS: Final = {
     "MIDDLEINT": "mediumint", "NUMERIC": "decimal", "RAW": "varbinary", "SERIAL": "bigint", "SQL_TSI_YEAR": "year",
     "VARCHAR2": "varchar", "VARCHARACTER": "varchar",
 }  # fmt: skip
-# MariaDB 12 has XMLTYPE, of which silver knows nothing.
+# MariaDB 12 has XMLTYPE, which silver doesn't know.
 _NAMES: Final = frozenset(TYPES) | {"xmltype"}
 _CHARACTERS: Final = frozenset({*TEXTS, "enum", "set"})
 # MAX_FIELD_VARCHARLENGTH of each server's sql/field.h.
 _VARCHAR_BYTES_MAX: Final = {True: 65532, False: 65535}
-# MySQL shows integers without a display width from here on, tinyint(1) and zerofill excepted.
+# From here on MySQL shows integers without a display width, except tinyint(1) and zerofill.
 _NO_WIDTHS_SINCE: Final = 80019
 
 
 def read_type(cursor: Cursor) -> TypeSpec:
-    """The type here, up to and without its attributes (UNSIGNED, CHARACTER SET ...)."""
+    """The type here, without its attributes (UNSIGNED, CHARACTER SET ...)."""
     token = cursor.now
     if token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
         raise cursor.lost("a data type")
@@ -74,7 +74,7 @@ def _sized(cursor: Cursor, word: str, *, oracle: bool) -> TypeSpec:
         if base in ("enum", "set"):
             members = _members(cursor)
         else:
-            # MariaDB takes a YEAR of any width.
+            # MariaDB accepts a YEAR of any width.
             numbers = _numbers(cursor, len(cursor.sql) if base == "year" else LENGTH_DIGITS)
     elif base in ("enum", "set"):
         raise cursor.lost(f"members of {base}")
@@ -91,7 +91,9 @@ def _sized(cursor: Cursor, word: str, *, oracle: bool) -> TypeSpec:
 
 
 def _base(cursor: Cursor, word: str, *, oracle: bool) -> str:
-    """The base name of a type with word as its beginning (already stepped over); takes the other words of the name."""
+    """The base name of a type that begins with word, which is already read. Its other words are
+    read here.
+    """
     if word == "NATIONAL":
         return "varchar" if cursor.take_any("VARCHAR", "VARCHARACTER") or _char_varying(cursor) else "char"
     if word in ("NCHAR", "CHAR", "CHARACTER"):
@@ -160,7 +162,7 @@ def _member(cursor: Cursor) -> str | bytes:
 
 
 def read_bytes(cursor: Cursor) -> str:
-    """A literal of bytes here, as 0x or 0b and digits; "" when here is none."""
+    """A literal of bytes here, as 0x or 0b and digits; "" if there is none."""
     token, after = cursor.now, cursor.ahead()
     word = token.upper
     if word in ("X", "B") and after.kind == TokenKind.STRING and after.start == token.end:
@@ -170,7 +172,9 @@ def read_bytes(cursor: Cursor) -> str:
 
 
 def octets(literal: str) -> bytes:
-    """The value of 0x or 0b and digits; an odd hexadecimal digit is the first byte's second one. Raises ValueError."""
+    """The value of 0x or 0b and digits. An odd number of hexadecimal digits gets a 0 in front.
+    Raises ValueError.
+    """
     digits = literal[2:]
     if literal[1] in "xX":
         return bytes.fromhex("0" * (len(digits) % 2) + digits)
@@ -178,7 +182,8 @@ def octets(literal: str) -> bytes:
 
 
 def member_texts(spec: TypeSpec, charset: str, server: ServerVersion) -> tuple[str, ...]:
-    """Members as the column has them: a text is converted into its character set, bytes are in it.
+    """Members as the column has them. A text is converted into its character set; bytes are in it
+    already.
 
     Trailing spaces go. Raises DDLError.
     """
@@ -191,12 +196,12 @@ def member_texts(spec: TypeSpec, charset: str, server: ServerVersion) -> tuple[s
 def _member_text(member: str | bytes, charset: str, server: ServerVersion) -> str:
     if isinstance(member, bytes):
         return decode_member(charset, member)
-    # TiDB converts nothing; and a binary column has the bytes of any character.
+    # TiDB converts nothing, and a binary column has the bytes of any character.
     return member if server.tidb or charset == "binary" else text_in(charset, member)
 
 
 def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
-    """The type attribute here (UNSIGNED, CHARACTER SET ...) joined to spec; None when here is none."""
+    """The attribute here (UNSIGNED, CHARACTER SET ...), added to spec; None if there is none."""
     word = cursor.now.upper
     if word in ("UNSIGNED", "SIGNED", "ZEROFILL"):
         cursor.next()
@@ -226,7 +231,7 @@ def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
 
 
 def starts_charset(cursor: Cursor) -> bool:
-    """Whether CHARSET, CHARACTER SET or COLLATE stands here."""
+    """Whether CHARSET, CHARACTER SET or COLLATE is here."""
     return cursor.now.upper == "COLLATE" or _starts_charset_alone(cursor)
 
 
@@ -236,7 +241,7 @@ def _starts_charset_alone(cursor: Cursor) -> bool:
 
 
 def read_charset(cursor: Cursor, before: Charset) -> Charset:
-    """before, with what the clause here says: CHARACTER SET x or COLLATE y."""
+    """`before`, changed by the clause here: CHARACTER SET x or COLLATE y."""
     if not cursor.take("COLLATE"):
         return replace(before, charset=charset_name(cursor))
     cursor.take_mark("=")
@@ -244,7 +249,7 @@ def read_charset(cursor: Cursor, before: Charset) -> Charset:
 
 
 def charset_name(cursor: Cursor) -> str:
-    """`CHARSET x`, `CHARACTER SET = 'x'` -> x, DEFAULT for itself."""
+    """`CHARSET x`, `CHARACTER SET = 'x'` -> x; "DEFAULT" for DEFAULT."""
     if not cursor.take("CHARSET"):
         cursor.next()
         cursor.next()
@@ -275,7 +280,7 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tup
         if not numbers:
             raise DDLError("varchar without a length", remedy=REPORT)
         length = numbers[0] * bytes_per_character(charset)
-        if length > varchar_bytes_max:  # under a strict sql_mode the statement failed, and isn't in the log
+        if length > varchar_bytes_max:  # under a strict sql_mode the statement failed, so it isn't in the log
             base, numbers = text_for(length), ()
     elif base == "text" and numbers and (numbers[0] or not server.mariadb):
         base, numbers = text_for(numbers[0] * bytes_per_character(charset)), ()
@@ -308,13 +313,15 @@ def column_charset(spec: TypeSpec, table: tuple[str, str], server: ServerVersion
 
 
 def converted_text(base: str, old_charset: str, new_charset: str) -> str:
-    """The TEXT type that CONVERT TO CHARACTER SET makes of one: it holds as many characters as before."""
+    """The TEXT type that CONVERT TO CHARACTER SET makes from another one: it holds as many
+    characters as before.
+    """
     characters = TEXT_BYTES[base] // bytes_per_character(old_charset)
     return text_for(characters * bytes_per_character(new_charset))
 
 
 def as_binary(kind: str) -> str:
-    """The result of CONVERT TO CHARACTER SET binary on a text type: its length stays."""
+    """The result of CONVERT TO CHARACTER SET binary on a text type. Its length stays."""
     base, mark, rest = kind.partition("(")
     return TYPES[base].as_binary + mark + rest
 

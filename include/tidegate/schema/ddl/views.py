@@ -1,8 +1,8 @@
 """Statements that make and drop views.
 
 In:  a cursor after VIEW or VIEWS.
-Out: a CreateView or DropViews; None where a name can't be read. A view has no rows, so nothing waits for it: a RENAME
-     of a view that nobody knows is in doubt, and says so.
+Out: a CreateView or DropViews; None if a name can't be read. A view has no rows, so nothing waits
+     for it. A RENAME of a view that isn't known is in doubt, and says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from tidegate.schema.ddl.tree import CreateView, DropViews
 
 
 def read_create_view(cursor: Cursor, database: str) -> CreateView | None:
-    """Read the name of `CREATE ... VIEW [IF NOT EXISTS] name`, and neither query nor columns."""
+    """Read the name in `CREATE ... VIEW [IF NOT EXISTS] name`, but neither the query nor its
+    columns.
+    """
     cursor.take("IF", "NOT", "EXISTS")
     try:
         return CreateView(cursor.table(database))

@@ -1,5 +1,5 @@
-"""The reaction of silver to a new version of a table.
+"""The meaning of a new version of a table for silver.
 
 In:  versions.
-Out: changes of silver's columns and rows, kinds of change for the DDL policy.
+Out: changes of silver's columns and rows; kinds of change for the DDL policy.
 """

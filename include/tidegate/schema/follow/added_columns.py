@@ -1,11 +1,12 @@
-"""The value that the server gives to existing rows when a column is added.
+"""The value the server gives to existing rows when a column is added.
 
 In:  the added column, and when the statement ran.
 Out: a Python value that pa.scalar(value, canonical(column).arrow) takes; None for NULL.
 
-The server writes these values itself, no row event tells of them. A value that isn't in the statement alone (an
-expression, a generated column, a time in the session's unknown time zone) is UnsupportedValue: that table waits for a
-snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
+The server writes these values itself, without a row event. If the statement alone doesn't give the
+value (an expression, a generated column, a time in the session's unknown time zone), that is
+UnsupportedValue: the table waits for a snapshot. Rules: MySQL Reference Manual, "Data Type Default
+Values".
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
-_DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65; Python's own context 28
-_UTC: Final = "+00:00"  # after a TIMESTAMP literal whose zone is known
+_DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65 digits; Python's own context has 28
+_UTC: Final = "+00:00"  # follows a TIMESTAMP literal whose zone is known
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
 
 def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
     """The value of an added column in older rows.
 
-    timestamp_us: when the statement ran, microseconds since the epoch; None when nobody knows.
-    Raises UnsupportedValue when it can't be known.
+    timestamp_us: when the statement ran, microseconds since the epoch; None if it isn't known.
+    Raises UnsupportedValue if the value can't be known.
     """
     if column.generated is not Generated.NO or column.generation_expression or column.auto_increment:
         raise _unknown(column, "the server computed it for each row")
@@ -59,7 +60,9 @@ def _unknown(column: Column, why: str) -> UnsupportedValue:
 
 
 def _now(column: Column, kind: CanonicalType, timestamp_us: int | None) -> datetime:
-    """CURRENT_TIMESTAMP of a TIMESTAMP column; a DATETIME's is in the session's time zone, which isn't known here."""
+    """A TIMESTAMP column's CURRENT_TIMESTAMP. A DATETIME's is in the session's time zone, which
+    isn't known here.
+    """
     if kind.kind is not Kind.TIMESTAMP or not (column.default or "").upper().startswith("CURRENT_TIMESTAMP"):
         raise _unknown(column, f"the default is the expression {column.default}")
     if timestamp_us is None:
@@ -69,7 +72,7 @@ def _now(column: Column, kind: CanonicalType, timestamp_us: int | None) -> datet
 
 
 def _implicit(column: Column, kind: CanonicalType) -> Any:
-    """The default of NOT NULL without a default; the zero date is null in silver."""
+    """The value of NOT NULL without a default. Silver has null for the zero date."""
     match kind.kind:
         case Kind.INT | Kind.YEAR:
             return 0
@@ -103,7 +106,7 @@ def _fraction_digits(kind: CanonicalType) -> int:
 
 
 def _number(text: str) -> Decimal:
-    """A numeric literal; 0x and 0b as integers, b'101' too, as information_schema shows it."""
+    """A numeric literal; 0x and 0b as integers, also b'101', as information_schema shows it."""
     low = text.lower()
     if low.startswith(("b'", "x'")) and low.endswith("'"):
         low = text = "0" + low[:-1].replace("'", "", 1)
@@ -130,7 +133,7 @@ def _literal_decimal_text(_: Column, kind: CanonicalType, text: str) -> str:
 
 
 def _literal_float(_: Column, kind: CanonicalType, text: str) -> float:
-    """FLOAT(M,D) and DOUBLE(M,D) are rounded by arithmetic of doubles (Field_real::truncate)."""
+    """FLOAT(M,D) and DOUBLE(M,D) are rounded with the arithmetic of doubles (Field_real::truncate)."""
     number = float(_number(text))
     if len(kind.text.numbers) != 2:
         return number
@@ -186,13 +189,15 @@ def _literal_time(_: Column, kind: CanonicalType, text: str) -> str:
 
 def _literal_year(_: Column, __: CanonicalType, text: str) -> int:
     year = int(text)
-    if 0 < year < 100:  # 7, '07', 007: two digits are shown, however many are written
+    if 0 < year < 100:  # 7, '07', 007: two digits are shown, whatever was written
         return 2000 + year if year < 70 else 1900 + year
     return year
 
 
 def _literal_text(_: Column, kind: CanonicalType, text: str) -> str:
-    """A number that is longer than its column is written otherwise, to fit."""
+    """A text longer than its column is refused: if it is a number, the server writes it in a
+    shorter form.
+    """
     if kind.text.base not in ("char", "varchar"):
         return text
     kept, more = text[: kind.text.numbers[0]], text[kind.text.numbers[0] :]
@@ -211,7 +216,7 @@ def _literal_set(column: Column, kind: CanonicalType, text: str) -> str:
 
 
 def _member(column: Column, kind: CanonicalType, text: str) -> str:
-    """The member that the column's collation takes for this text, where there is no doubt."""
+    """The member this text stands for in the column's collation, if there is no doubt."""
     members = kind.text.members
     if column.collation.endswith(("_bin", "binary")):
         alike = [member for member in members if member == text]
@@ -223,7 +228,9 @@ def _member(column: Column, kind: CanonicalType, text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Without case and accents: a collation takes no two texts for the same that differ in more."""
+    """The text without case and accents: two texts that differ in anything else are never the same
+    to a collation.
+    """
     letters = unicodedata.normalize("NFKD", text)
     return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
 

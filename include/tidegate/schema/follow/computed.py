@@ -1,8 +1,8 @@
 """Whether a generated column is computed as before.
 
-In:  a column before and after a statement, the columns that were renamed by it.
-Out: True where the expression is the same, however it is written; whether it reads a column's default; which columns
-     it hangs on.
+In:  a column before and after a statement; the columns it renamed.
+Out: True if the expression is the same, however it is written; whether it reads a column's default;
+     on which columns it depends.
 """
 
 from __future__ import annotations
@@ -15,41 +15,43 @@ from tidegate.errors import DDLError
 from tidegate.schema.ddl.expressions import read_expression, same_expression
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 
-_LITERALS: Final = frozenset({"null", "true", "false", "unknown"})  # which the reader of expressions takes for columns
+_LITERALS: Final = frozenset({"null", "true", "false", "unknown"})  # the reader of expressions takes them for columns
 _DEFAULT: Final = re.compile(r"\bdefault\s*\(", re.IGNORECASE)
 
 
 def renamed_between(shared: Iterable[tuple[Column, Column]]) -> dict[str, str]:
-    """The columns of both versions: the old name in small letters -> the new name, where they differ."""
+    """Columns of both versions whose name differs: the old name in lower case -> the new name."""
     return {was.name.lower(): now.name for was, now in shared if was.name != now.name}
 
 
 def computes_the_same(was: Column, now: Column, names: Mapping[str, str]) -> bool:
-    """names: as renamed_between() gives them."""
+    """names: from renamed_between()."""
     same_way = was.generated is now.generated
     return same_way and same_expression(was.generation_expression, now.generation_expression, names)
 
 
 def reads_default(expression: str) -> bool:
-    """Whether a spelled expression may have DEFAULT(column) in it; a column that is called so has backticks."""
+    """Whether a spelled expression may contain DEFAULT(column). A column with this name has
+    backticks.
+    """
     return _DEFAULT.search(expression) is not None
 
 
 def computed_beside_key(version: TableVersion) -> tuple[Column, ...]:
-    """Generated columns that are no part of the key, in the table's order."""
+    """Generated columns outside of the key, in the table's order."""
     return tuple(c for c in version.columns if c.generated is not Generated.NO and c.id not in version.key)
 
 
 def hangs_on(version: TableVersion, computed: Iterable[Column]) -> tuple[Column, ...]:
-    """The stored columns with which the values of generated ones change, in the table's order: all, where an expression
-    can't be read.
+    """The stored columns on which generated ones depend, in the table's order. All of them, if an
+    expression can't be read.
     """
     return tuple(column for column in reached(version, computed) if column.generated is Generated.NO)
 
 
 def reached(version: TableVersion, computed: Iterable[Column]) -> tuple[Column, ...]:
-    """Generated columns, and all columns behind them, in the table's order: every one, where an expression can't be
-    read.
+    """Generated columns, and all columns on which they depend, in the table's order. Every column,
+    if an expression can't be read.
     """
     by_name = {column.name.lower(): column for column in version.columns}
     waiting, read = [*computed], set[str]()

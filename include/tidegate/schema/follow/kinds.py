@@ -1,7 +1,7 @@
-"""The kinds of a version, as the pipeline file's policies name them.
+"""The kinds of a version, with the names of the pipeline file's policies.
 
 In:  two versions of a table, one after the other.
-Out: names of fields of config.Ddl; none for what no policy is about: a new table, an index, a
+Out: names of fields of config.Ddl. No policy is about a new table, an index or a
      comment.
 """
 
@@ -15,9 +15,9 @@ from tidegate.schema.model.partitions import DELETED
 
 
 def ddl_kinds(old: TableVersion | None, new: TableVersion, apart: Collection[int] = ()) -> list[str]:
-    """Kinds of the change from old to new, at most one of each.
+    """Kinds of the change from old to new, each at most once.
 
-    apart: ids of columns that silver doesn't have.
+    apart: ids of columns that silver lacks.
     """
     if new.moved is not None:
         alone = new.moved.how == DELETED and new.moved.other == ("", "")
@@ -34,7 +34,9 @@ def ddl_kinds(old: TableVersion | None, new: TableVersion, apart: Collection[int
 
 
 def column_kinds(old: TableVersion, new: TableVersion, apart: Collection[int] = ()) -> list[str]:
-    """Kinds of the change of columns and key alone: an ALTER ... RENAME has some beside its rename."""
+    """Kinds of the change of columns and key only: an ALTER ... RENAME may have some beside its
+    rename.
+    """
     before = {column.id: column for column in old.columns}
     after = {column.id for column in new.columns}
     shared = [(before[column.id], column) for column in new.columns if column.id in before]

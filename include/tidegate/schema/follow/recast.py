@@ -1,12 +1,13 @@
-"""The server's conversion of existing values when a column's type changes, where it is certain.
+"""How the server converts existing values when a column's type changes, if this is certain.
 
 In:  a column before and after the statement.
-Out: a Recast, two texts of Spark SQL: the value after the change, and which values it is not certain of. None when
-     the change is not certain of any value.
+Out: a Recast, two texts of Spark SQL: the new value, and the values for which it isn't certain.
+     None if it isn't certain for any value.
 
-The log doesn't tell of these values. A fitting value becomes the form of the new type. The result of any other depends
-on sql_mode (strict: the statement fails, so it isn't in the log; else it is cut), so it is never certain. Held against
-real servers with random values: tests/integration/road/test_rewritten.py.
+The log doesn't show these values. A value that fits gets the form of the new type. For any other
+value the result depends on sql_mode (strict: the statement fails, so it isn't in the log; else the
+value is cut): it is never certain. Compared with real servers over random values:
+tests/integration/road/test_rewritten.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ VALUE: Final = "{v}"  # stands for the old column in both texts
 class Recast:
     """value: the new value. doubt: a condition, true for values that may have become something else.
 
-    only_nulls: every value is what it was, and of NULLs alone there is a doubt.
+    only_nulls: every other value stays, and only NULLs are in doubt.
     """
 
     value: str
@@ -35,7 +36,7 @@ class Recast:
 
 
 def recast(was: Column, now: Column) -> Recast | None:
-    """How values of `was` read in `now`; None when nobody can say."""
+    """How values of `was` look in `now`; None if nobody can know."""
     old, new = canonical(was), canonical(now)
     if "zerofill" in was.type or old.text.compressed != new.text.compressed:
         return None
@@ -66,7 +67,7 @@ def _decimal(old: CanonicalType, new: CanonicalType, _: Column, __: Column) -> R
     if new.arrow.scale < old.arrow.scale:
         return None  # rounded
     digits = new.arrow.precision - new.arrow.scale
-    # A literal of 39 digits is none; no value has that many.
+    # A literal of 39 digits isn't valid, and no value has that many.
     large = f"abs({VALUE}) >= {10**digits}" if digits < old.arrow.precision - old.arrow.scale else "false"
     negative = f" OR {VALUE} < 0" if new.text.unsigned else ""
     return Recast(VALUE, f"{large}{negative}")
@@ -74,13 +75,13 @@ def _decimal(old: CanonicalType, new: CanonicalType, _: Column, __: Column) -> R
 
 def _number_to_text(old: CanonicalType, new: CanonicalType, _: Column, now: Column) -> Recast | None:
     if old.kind is Kind.DECIMAL and old.arrow.scale > 6:
-        return None  # Spark writes small ones with an exponent
+        return None  # Spark writes small values with an exponent
     text = f"CAST({VALUE} AS STRING)"
     return Recast(text, _too_long(text, new)) if now.charset not in ("", "binary") else None
 
 
 def _too_long(text: str, new: CanonicalType) -> str:
-    """Whether a text may not fit: characters, or bytes with four to a character."""
+    """SQL: whether a text may not fit, counted in characters, or in bytes with four per character."""
     size = TEXT_BYTES.get(new.text.base)
     if size is not None:
         return f"length({text}) > {size // 4}"
@@ -95,14 +96,14 @@ def _text(_: CanonicalType, new: CanonicalType, was: Column, now: Column) -> Rec
     return Recast(text, f"{_too_long(VALUE, new)} OR {foreign}")
 
 
-# Their first 127 characters are ASCII's; of the others nothing is said here.
+# In these sets ASCII characters have their own bytes. Nothing is said of the other characters.
 _ASCII_BELOW: Final = frozenset(
     ["ascii", "latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257", "koi8r", "koi8u"]
 )
 
 
 def _foreign(old: str, new: str) -> str | None:
-    """The texts with a possible character missing in the new character set."""
+    """SQL for texts that may have a character which the new character set lacks."""
     if old == new or new in ("utf8mb4", "utf32", "utf16"):
         return "false"
     if new in ("utf8mb3", "utf8", "ucs2"):
@@ -127,7 +128,7 @@ def _binary(old: CanonicalType, new: CanonicalType, _: Column, __: Column) -> Re
 
 
 def _fewer_digits(_: CanonicalType, new: CanonicalType, __: Column, ___: Column) -> Recast:
-    """Whether digits are rounded or cut depends on the server and its mode."""
+    """The server and its mode decide whether digits are rounded or cut."""
     step = 10 ** (6 - (new.text.numbers[0] if new.text.numbers else 0))
     return Recast(VALUE, f"CAST(date_format({VALUE}, 'SSSSSS') AS INT) % {step} <> 0")
 

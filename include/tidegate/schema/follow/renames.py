@@ -1,10 +1,11 @@
-"""The former table of each renamed table, by column identity; who takes whose rows.
+"""The former table of each renamed table, found by column ids; and which table takes whose rows.
 
 In:  a source's SchemaHistory and a span of commit time.
 Out: Renames in commit_ts order; takers. Pure.
 
-Column ids are given once per source and travel with a renamed table, so the table with the ids just before the
-statement is the renamed one: through chains and swaps, and through an ALTER with changes of columns as well.
+A column id is given once per source, and travels with a renamed table, so the table that had these
+ids directly before the statement is the renamed one: through chains and swaps, and through an ALTER
+that also changes columns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ RENAME = "rename"
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """old: the last version under the old name; None when nobody had these columns. new: the first under the new."""
+    """old: the last version under the old name; None if no table had these columns. new: the first
+    under the new.
+    """
 
     old: TableVersion | None
     new: TableVersion
@@ -33,13 +36,13 @@ def renamed_here(version: TableVersion) -> bool:
 
 
 def leaves(old: TableVersion | None, new: TableVersion) -> bool:
-    """Whether the rows that a name had until now go on under another one."""
+    """Whether the rows under a name go to another name."""
     converted = new.moved is not None and new.moved.how == LEFT
     return (new.kind == RENAME or converted) and old is not None and old.status != VersionStatus.DROPPED
 
 
 def gives(old: TableVersion | None, new: TableVersion) -> bool:
-    """Whether another name takes rows that this one had; of a partition's perhaps, not all."""
+    """Whether another name takes rows of this one. Rows of a partition may be only some of them."""
     return leaves(old, new) or (new.moved is not None and new.moved.gives)
 
 
@@ -63,13 +66,15 @@ def renames(history: SchemaHistory, after_ts: int, upto_ts: int) -> list[Rename]
 
 
 def empties(version: TableVersion) -> bool:
-    """Whether nothing that a table had before stays under its name, and nothing came there by the same statement."""
+    """Whether nothing from before stays under a table's name, and the statement brought nothing
+    there.
+    """
     return version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED
 
 
 def takers(history: SchemaHistory, old: TableVersion | None, new: TableVersion) -> list[TableVersion]:
-    """The tables whose rows were this table's by the statement from `old` to `new`, as it is from
-    there on.
+    """The tables that took this table's rows by the statement from `old` to `new`, as they are
+    after it.
     """
     if not gives(old, new):
         return []

@@ -1,12 +1,14 @@
-"""Whether a virtual column shows each session its own value: another time zone, other names of days, another day.
+"""Whether a virtual column has a value of its own for each session: time zone, names of days, date
+of today.
 
-In:  a table version, generated columns of it.
-Out: the first virtual column among them, or behind them, of which nobody knows the writer's value later; the
-     reason to hold its table.
+In:  a table version, some of its generated columns.
+Out: the first virtual column among them, or among the columns they depend on, whose writer's value
+     can't be known later; the reason to hold its table.
 
-The log has the value of the writer's session, a snapshot that of its own, and the server's own SELECT a third one. A
-MariaDB takes such expressions in virtual columns, and a MySQL those of the time zone. A stored column's value is in the
-row; a statement that copies the table computes it once more.
+The log has the value of the writer's session, a snapshot that of its own session, and the server's
+own SELECT a third one. MariaDB accepts such expressions in virtual columns; MySQL those of the time
+zone. A stored column has its value in the row, but a statement that copies the table computes it
+again.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 
-# Of the session's time zone, its language, the cipher of its AES functions, or the form of its passwords.
+# They depend on the session's time zone, its language, the cipher of its AES functions, or the form of its passwords.
 _SESSIONS: Final = frozenset(
     [
         *("from_unixtime", "unix_timestamp", "dayname", "monthname", "to_char", "aes_encrypt", "aes_decrypt", "kdf"),
         "password",
     ]
 )
-_WEEKS: Final = frozenset({"week", "yearweek"})  # without a mode
-_WEEK_PART: Final = ("column", "week")  # in EXTRACT, which takes no mode
-_NAMES: Final = re.compile(r"%[abMW]")  # of days and months, in DATE_FORMAT
-# What MariaDB takes in a virtual column though it hangs on the moment, the session or chance. MySQL refuses all of it.
+_WEEKS: Final = frozenset({"week", "yearweek"})  # if called without a mode
+_WEEK_PART: Final = ("column", "week")  # in EXTRACT, which has no mode
+_NAMES: Final = re.compile(r"%[abMW]")  # names of days and months, in DATE_FORMAT
+# MariaDB accepts these in a virtual column though they depend on the moment, the session or chance. MySQL refuses them.
 _UNSTEADY: Final = re.compile(
     r"\b(rand|uuid|uuid_v4|uuid_v7|uuid_short|sys_guid|now|current_timestamp|localtime|localtimestamp|sysdate|curdate"
     r"|current_date|curtime|current_time|utc_date|utc_time|utc_timestamp|connection_id|current_user|session_user|user"
@@ -49,7 +51,7 @@ _ANY: Final = re.compile(rf"\b({'|'.join(_NAMED)})\s*\(", re.IGNORECASE)
 
 
 def of_each_session(version: TableVersion, computed: Iterable[Column]) -> Column | None:
-    """None where all of them have one value for everybody."""
+    """None if each of them has one value for everybody."""
     for column in reached(version, computed):
         if column.generated is Generated.VIRTUAL and _hangs(column, version):
             return column
@@ -57,7 +59,7 @@ def of_each_session(version: TableVersion, computed: Iterable[Column]) -> Column
 
 
 def computed_by_whoever_reads(version: TableVersion, kept: KeptColumns, policy: SessionValues) -> str:
-    """Why a virtual column of silver has no value to keep; "" without such a column."""
+    """Why a virtual column of silver has no value that can be kept; "" without such a column."""
     virtual = [
         column
         for column in version.columns
@@ -74,7 +76,9 @@ def computed_by_whoever_reads(version: TableVersion, kept: KeptColumns, policy: 
 
 
 def stored_by_session(version: TableVersion, column: Column) -> bool:
-    """Whether a stored column has the value of whichever session wrote its row, or copied the table."""
+    """Whether a stored column's value depends on the session that wrote its row, or copied the
+    table.
+    """
     return column.generated is Generated.STORED and any(
         behind.generated is not Generated.NO and _hangs(behind, version) for behind in reached(version, [column])
     )
@@ -97,7 +101,7 @@ def _has_time(version: TableVersion) -> bool:
 
 
 def _is_of_moment(column: Column, version: TableVersion) -> bool:
-    """Whether it hangs on when it is computed, on who does it, or on chance."""
+    """Whether it depends on when it is computed, on who computes it, or on chance."""
     unsteady = _UNSTEADY.search(_QUOTED.sub("''", column.generation_expression))
     return unsteady is not None or _is_of_today(column, version)
 
@@ -111,13 +115,13 @@ def _is_of_today(column: Column, version: TableVersion) -> bool:
 
 
 def _hangs(column: Column, version: TableVersion) -> bool:
-    """Whether its value is one of a session, or of a day."""
+    """Whether its value depends on a session, or on a day."""
     timestamps = _timestamps(version)
     try:
         tree = read_expression(column.generation_expression)
     except DDLError:
         return bool(timestamps) or _has_time(version) or _ANY.search(column.generation_expression) is not None
-    if _is_timestamp(column):  # the same moment, or a text in the time zone of whoever reads it
+    if _is_timestamp(column):  # the same moment for all, but as a text it is in its reader's time zone
         return not (tree[0] == "column" and tree[1] in timestamps)
     return _asks_session(tree, timestamps) or takes_todays_date(tree, column, version)
 
@@ -146,6 +150,6 @@ def _is_moment(tree: Any, timestamps: set[str]) -> bool:
 
 
 def _is_plain(arguments: list[Any]) -> bool:
-    """Whether DATE_FORMAT's format has no names in it."""
+    """Whether DATE_FORMAT's format contains no names."""
     given = arguments[1] if len(arguments) == 2 else None
     return isinstance(given, tuple) and given[0] == "text" and not _NAMES.search(given[1])

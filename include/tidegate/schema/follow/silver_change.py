@@ -1,11 +1,11 @@
-"""The work of a silver table when its source table went from one version to the next.
+"""The work of a silver table when its source table goes from one version to the next.
 
 In:  two versions of a physical table, one after the other.
 Out: actions by column id, in an order in which they can be done. Pure.
 
-The server rewrites rows for some changes (a narrower type, another scale ...) and the binlog
-doesn't show it. Such a change is ValuesRewritten unless every value certainly reads the same
-afterwards: silver never keeps a value of the past. Where the new values follow from the old ones it
+For some changes (a narrower type, another scale ...) the server rewrites rows, and the binlog
+doesn't show it. Such a change is ValuesRewritten, unless every value certainly reads the same
+afterwards: silver never keeps an old value. If the new values follow from the old ones, the action
 says how (recast.py).
 """
 
@@ -29,7 +29,7 @@ _COPY: Final = re.compile(r"\bALGORITHM\s*=?\s*COPY\b|\bDROP\s+PRIMARY\b", re.IG
 
 @dataclass(frozen=True, slots=True)
 class DropSilverColumn:
-    """name: as silver has it."""
+    """name: in silver."""
 
     name: str
 
@@ -50,7 +50,7 @@ class AddSilverColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """The Delta type changes, every value stays what it is. name: the new one."""
+    """The Delta type changes, and every value stays. name: the new one."""
 
     name: str
     old_type: str
@@ -59,9 +59,9 @@ class ChangeType:
 
 @dataclass(frozen=True, slots=True)
 class ValuesRewritten:
-    """The server converted existing values, which the log doesn't show.
+    """The server converted existing values, and the log doesn't show it.
 
-    recast: the result for the values of old_name, where it is certain; None when nobody can say.
+    recast: the new values of old_name, if they are certain; None if nobody can know them.
     """
 
     column: Column
@@ -72,7 +72,7 @@ class ValuesRewritten:
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """Names of the key's columns before and after; () is no key."""
+    """Names of the key's columns before and after; () for no key."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
@@ -84,12 +84,11 @@ SilverAction = DropSilverColumn | RenameSilverColumn | AddSilverColumn | ChangeT
 def diff(
     old: TableVersion, new: TableVersion, timestamp_us: int | None = None, apart: Collection[int] = ()
 ) -> list[SilverAction]:
-    """Actions from old to new; [] when silver has nothing to do.
+    """Actions from old to new; [] if silver has nothing to do.
 
-    timestamp_us: when the statement between them ran, if known; CURRENT_TIMESTAMP as a default
-    needs it. apart: ids of columns that silver doesn't have; columns that are computed from them it
-    may have. Raises UnsupportedValue when what existing rows have in an added column can't be
-    known.
+    timestamp_us: when the statement between them ran, if known; a default CURRENT_TIMESTAMP needs
+    it. apart: ids of columns that silver lacks; it may have columns that are computed from them.
+    Raises UnsupportedValue if the values of an added column in existing rows can't be known.
     """
     before = {column.id: column for column in old.columns}
     after = {column.id: column for column in new.columns}
@@ -100,11 +99,11 @@ def diff(
     here = [(was, now) for was, now in shared if now.id not in apart]
     renamed = [(was, now) for was, now in here if was.silver != now.silver]
     actions += [RenameSilverColumn(was.silver, now.silver) for was, now in renamed]
-    # Nothing else says that values changed of which silver has none.
+    # If silver lacks a column, nothing else shows that its values changed.
     unseen = [(was, now) for was, now in shared if now.id in apart]
     rewritten = {now.id for was, now in unseen if not computes_the_same(was, now, names) or _rewritten(was, now)}
     rewritten |= {now.id for _, now in unseen if _computed_anew(now, shared, rewritten)}
-    if rewritten:  # another one may be computed from those
+    if rewritten:  # other columns may be computed from these
         rewritten |= {now.id for _, now in unseen if now.generation_expression}
     of_session = {now.id for _, now in here if stored_by_session(new, now)} if _may_be_copied(new, shared) else ()
     for was, now in here:
@@ -132,10 +131,10 @@ def _change(was: Column, now: Column, names: Mapping[str, str]) -> list[SilverAc
 def _computed_anew(
     column: Column, shared: list[tuple[Column, Column]], rewritten: Collection[int]
 ) -> list[SilverAction]:
-    """A generated column is computed again when a column of its expression changes: 1.5 may be
-    '1.50' in a text. One that reads DEFAULT(a) if that default is one.
+    """A generated column is computed again if a column in its expression changes: 1.5 may become
+    '1.50' in a text. If the expression reads DEFAULT(a), also if that default changes.
 
-    rewritten: ids of columns whose values changed, unseen in silver.
+    rewritten: ids of columns whose values changed without being visible in silver.
     """
     if not column.generation_expression:
         return []
@@ -151,7 +150,7 @@ def _computed_anew(
 
 
 def _may_be_copied(new: TableVersion, shared: list[tuple[Column, Column]]) -> bool:
-    """Whether the server may have made all rows of the table anew, and not in place."""
+    """Whether the server may have copied all rows of the table, instead of changing it in place."""
     return any(_form(was) != _form(now) for was, now in shared) or _COPY.search(new.ddl) is not None
 
 
@@ -160,7 +159,9 @@ def _form(column: Column) -> tuple[object, ...]:
 
 
 def _reads_the_same(was: Column, now: Column) -> bool:
-    """Whether an expression over a column has the value it had, when silver's value of the column is the same."""
+    """Whether an expression over a column keeps its value if silver's value of the column stays the
+    same.
+    """
     if (was.type, was.charset, was.collation) == (now.type, now.charset, now.collation):
         return True
     old, new = canonical(was), canonical(now)
@@ -174,7 +175,7 @@ def same_default(was: Column, now: Column) -> bool:
 
 
 def _rewritten(was: Column, now: Column) -> str:
-    """Why values may differ after the change; "" when they can't."""
+    """Why values may differ after the change; "" if they can't."""
     if was.nullable and not now.nullable:
         return "NULLs may have become the implicit default"
     if (was.type, was.charset) == (now.type, now.charset):
@@ -218,7 +219,7 @@ def _sign_lost(old: CanonicalType, new: CanonicalType) -> bool:
     return new.text.unsigned and not old.text.unsigned
 
 
-# Every character of the key is in the sets behind it; all of them are in utf8mb4.
+# Set -> sets that have all of its characters. utf8mb4 has all of them.
 _WIDER: Final = {
     "ascii": {"latin1", "utf8", "utf8mb3", "utf8mb4"},
     "utf8": {"utf8mb3", "utf8mb4"},
@@ -238,7 +239,9 @@ def _charset_grows(was: Column, now: Column) -> bool:
 
 
 def _capacity(kind: CanonicalType) -> int:
-    """Bytes of a sized text or blob; for char and varchar the characters (binary: bytes) written."""
+    """Bytes of a sized text or blob; for char and varchar the written number of characters (binary:
+    bytes).
+    """
     return TEXT_BYTES.get(kind.text.base) or (kind.text.numbers[0] if kind.text.numbers else 1)
 
 
@@ -247,5 +250,5 @@ def _text_grows(old: CanonicalType, new: CanonicalType, *, recoded: bool) -> boo
         return False  # trailing spaces go
     bytes_now = new.text.base in TEXT_BYTES
     if bytes_now and (recoded or old.text.base not in TEXT_BYTES):
-        return _capacity(new) >= _capacity(old) * 4  # four bytes are the most a character takes
+        return _capacity(new) >= _capacity(old) * 4  # a character has at most four bytes
     return _capacity(new) >= _capacity(old)

@@ -1,10 +1,13 @@
-"""Whether a server computes stored generated columns now as it did when their rows were written.
+"""Whether a server would compute stored generated columns now as it did when their rows were
+written.
 
-In:  a table version, generated columns of it.
-Out: True where no session's variable has a part in a stored one of them, or behind it.
+In:  a table version, some of its generated columns.
+Out: True if no stored one among them, or among the columns they depend on, depends on a session's
+     variable.
 
-A virtual column is computed by whoever reads it (session_values.py). A stored one keeps its writer's value: the digits
-of a division are by a variable of the session, and so may be the rounding of times.
+A virtual column is computed by its reader (session_values.py). A stored one keeps its writer's
+value. The digits of a division depend on a variable of the session, and so may the rounding of
+times.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 
-# Functions and operators whose value hangs on their arguments alone. Not LIKE: a mode gives it another escape.
+# Functions and operators whose value depends only on their arguments. Not LIKE: a mode changes its escape character.
 _STEADY: Final = frozenset(
     [
         *("text", "number", "list", "case", "if", "in", "between", "is", "isnull", "and", "or", "not", "+", "-", "*"),
@@ -35,7 +38,7 @@ _DATED: Final = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP, Kind.TIME})
 
 
 def computed_alike(version: TableVersion, computed: Iterable[Column]) -> bool:
-    """Whether that is so of all of them."""
+    """Whether this is true of all of them."""
     timestamps = {column.name.lower() for column in version.columns if canonical(column).kind is Kind.TIMESTAMP}
     stored = [column for column in reached(version, computed) if column.generated is Generated.STORED]
     behind = (column for column in reached(version, stored) if column.generated is not Generated.NO)
@@ -52,7 +55,7 @@ def _is_steady(column: Column, version: TableVersion, timestamps: set[str]) -> b
 
 def _all_steady(tree: Any, timestamps: set[str]) -> bool:
     if not isinstance(tree, tuple):
-        return isinstance(tree, str)  # a literal, or a word as WHEN
+        return isinstance(tree, str)  # a literal, or a word such as WHEN
     name, *arguments = tree
     if name == "column":
         return arguments[0] not in timestamps

@@ -1,10 +1,10 @@
-"""Whether a server adds the date of the day to a TIME, wherever it computes an expression.
+"""Whether a server adds the present date to a TIME when it computes an expression.
 
-In:  an expression as read_expression() gives it; a table version, and the column that has it.
-Out: True where a TIME becomes a date or a year: in a function of dates, beside a date, or as the
-     value of a column of dates or years.
+In:  an expression from read_expression(); a table version, and the column with the expression.
+Out: True if a TIME becomes a date or a year: in a function of dates, beside a date, or as the value
+     of a column of dates or years.
 
-CAST(t AS DATETIME) of 10:00 is ten o'clock of today. No server refuses this in a generated column.
+CAST(t AS DATETIME) of 10:00 is ten o'clock today. No server refuses this in a generated column.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GIVES_DATE: Final = frozenset(
     ]
 )
 _KEEPS_TIME: Final = frozenset({"addtime", "subtime", "round", "truncate", "ceiling", "floor"})
-# Their value is one of their arguments, or they compare these.
+# Their value is one of their arguments, or they compare their arguments.
 _JOINS: Final = frozenset(
     [
         *("if", "ifnull", "nvl", "nvl2", "nullif", "coalesce", "case", "decode", "decode_oracle", "greatest", "least"),
@@ -53,8 +53,8 @@ _FROM_FIRST: Final = frozenset(  # they make a date of their first argument
 _FROM_ALL: Final = frozenset({"datediff", "timestampdiff", "months_between"})  # of all their arguments
 _ADDS: Final = frozenset({"+", "-", "timestampadd"})
 _WITH_UNIT: Final = frozenset({"extract", "timestampdiff", "timestampadd"})
-_DATE_UNITS: Final = ("day", "week", "month", "quarter", "year")  # and DAY_HOUR
-_NO_DATE_UNITS: Final = ("day_hour", "day_minute", "day_second", "day_microsecond")  # as EXTRACT takes them
+_DATE_UNITS: Final = ("day", "week", "month", "quarter", "year")  # also as the first part, as in DAY_HOUR
+_NO_DATE_UNITS: Final = ("day_hour", "day_minute", "day_second", "day_microsecond")  # EXTRACT takes them from a time
 _UNEQUAL_UNITS: Final = ("month", "quarter", "year")
 _DATE_IN_FORMAT: Final = tuple(f"%{letter}" for letter in "aDdebcMmYyjUuVvXxWw")
 
@@ -76,7 +76,7 @@ def _kind(column: Column) -> _Is:
 
 
 class _Reader:
-    """today: whether the date of the day came into what was read."""
+    """today: whether the present date came into what was read."""
 
     def __init__(self, columns: dict[str, _Is]) -> None:
         self._columns = columns
@@ -100,7 +100,7 @@ class _Reader:
 
 
 def _unit(name: str, arguments: Sequence[Any]) -> str:
-    """The unit of what is added, or asked for; "" without one."""
+    """The unit of what is added, or extracted; "" without one."""
     if name in _WITH_UNIT and arguments:
         return _word(arguments[0])
     intervals = [part for part in arguments if isinstance(part, tuple) and part[:1] == ("interval",)]
@@ -123,7 +123,7 @@ def _made(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_Is]) 
 
 
 def _adds_date(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_Is]) -> bool:
-    """Of a function with a TIME among its arguments."""
+    """Whether a function with a TIME among its arguments adds the date."""
     if name in ("cast", "convert"):
         return _type_in(arguments) in _OF_A_DAY
     if name in _JOINS:
@@ -138,8 +138,8 @@ def _adds_date(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_
 
 
 def _are_time_columns(arguments: Sequence[Any], kinds: Sequence[_Is]) -> bool:
-    """Whether all are columns of times: these get one day. On MySQL a function's value may get
-    another one.
+    """Whether all arguments are columns of times: these get the same date. On MySQL the value of a
+    function may get another one.
     """
     are_columns = all(part[0] == "column" for part in arguments)
     return are_columns and all(kind is _Is.TIME for kind in kinds)
@@ -154,7 +154,7 @@ def _type_in(arguments: Sequence[Any]) -> _Is:
 
 
 def _shows_date(arguments: Sequence[Any]) -> bool:
-    """Whether a format, the second argument, may have parts of a date."""
+    """Whether the second argument, a format, may have parts of a date."""
     match arguments:
         case [_, ("text", str(form))]:
             return any(part in form for part in _DATE_IN_FORMAT)

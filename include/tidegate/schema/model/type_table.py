@@ -1,8 +1,8 @@
 """The data types of the servers, a row for each: its form in silver, and its name in the log.
 
 In:  nothing.
-Out: TYPES, and lists of names derived from it. tests/unit/binlog/test_type_table.py asks every table over types and
-     kinds in the product for each row: it names the needs of a new type.
+Out: TYPES, and lists of names derived from it. docs/inside/extend.md has the steps for a new type;
+     tests/unit/binlog/test_type_table.py names each place that lacks it.
 """
 
 from __future__ import annotations

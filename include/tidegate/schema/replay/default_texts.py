@@ -1,8 +1,8 @@
-"""A column's default as its text: what a literal means in the column's type.
+"""A column's default as text: the meaning of a literal in the column's type.
 
-In:  a Default as a statement writes it; the column's type and character set.
-Out: its text. A number isn't the string of the same characters: in text, in bits, in a year, in
-     members.
+In:  a Default from a statement; the column's type and character set.
+Out: its text. A number isn't the string of the same characters: not in text, in bits, in a year, or
+     in members.
 
 Rules (sql/field.cc of either server): a number becomes text as the server writes numbers; a number
 with an exponent is a double; a string in BIT is its bytes; '0' in YEAR is 2000; a number in ENUM or
@@ -32,8 +32,8 @@ _PLAIN_BELOW: Final = Decimal("1e15")
 
 
 def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) -> str | None:
-    """In a column of bytes, or a number, a literal of bytes stays 0x and digits; and the content of
-    a string is never taken for that.
+    """In a column of bytes, or in a number, a literal of bytes stays 0x and digits. A string with
+    the same characters is never taken for one.
     """
     text = default.text
     if text is None or default.is_expression or UNKNOWN in text:

@@ -1,7 +1,7 @@
 """The effects of one statement on the known tables.
 
-In:  a statement as data, the Context that it ran in, the history before it.
-Out: the states of its tables in a Work; nothing is recorded here.
+In:  a statement as data, its Context, the history before it.
+Out: the states of its tables in a Work. Nothing is recorded here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ QueryColumns = Callable[[Cursor, str, Callable[[TableName], Sequence[Column]]], 
 
 
 class EarlierTables(Protocol):
-    """The part of a SchemaHistory that counts here."""
+    """The part of a SchemaHistory used here."""
 
     @property
     def columns_of_query(self) -> QueryColumns | None: ...
@@ -68,7 +68,7 @@ class EarlierTables(Protocol):
 
 
 class TableEffects:
-    """One statement's."""
+    """The effects of one statement."""
 
     def __init__(self, history: EarlierTables, work: Work, context: Context, logged: DdlStatement) -> None:
         self._history = history
@@ -77,7 +77,7 @@ class TableEffects:
         self._logged = logged
 
     def follow(self, statement: Statement) -> None:
-        """Raises DDLError when the statement doesn't fit what is known."""
+        """Raises DDLError if the statement doesn't fit the known tables."""
         match statement:
             case CreateTable():
                 self._create(statement, self._status_of_new(statement))
@@ -116,7 +116,7 @@ class TableEffects:
         check_said(statement, self._work, self._logged.said)
 
     def _known(self, table: TableName) -> bool:
-        """Whether a table's columns are known. Raises DDLError when they are not but should be."""
+        """Whether a table's columns are known. Raises DDLError if they should be, and aren't."""
         if self._work.lives(table):
             return True
         if self._history.keeps(*table):
@@ -127,7 +127,7 @@ class TableEffects:
         return False
 
     def _status_of_new(self, statement: CreateTable | CreateLike) -> VersionStatus:
-        """IF NOT EXISTS of an unknown table makes none when there is one, maybe with other columns."""
+        """IF NOT EXISTS makes no table if there is one, perhaps an unknown one with other columns."""
         if self._logged.said.with_rows:
             return VersionStatus.NEEDS_SNAPSHOT
         name = statement.table
@@ -163,14 +163,14 @@ class TableEffects:
         self._mark_merged(statement.table, shape, [statement.storage])
 
     def _merged(self, name: TableName) -> tuple[str, ...]:
-        """The MERGE table over a table in the making; () without one."""
+        """The MERGE table over a new table; () without one."""
         last = self._history.last(name)
         if last is None or not last.merged_by or not self._work.lives((last.merged_by[0], last.merged_by[1])):
             return ()
         return last.merged_by
 
     def _mark_merged(self, table: TableName, shape: Shape, actions: Iterable[object]) -> None:
-        """Rows come to the tables under a MERGE table through it, too; also to such as are made later."""
+        """Rows come to the tables under a MERGE table through it, too, also to tables made later."""
         for action in actions:
             if isinstance(action, EngineOptions) and action.union and shape.engine in MERGES:
                 for under in action.union:
@@ -246,7 +246,7 @@ class TableEffects:
         self._repoint(old, new, {})
 
     def _repoint(self, old: TableName, new: TableName, columns: Mapping[str, str]) -> None:
-        """Foreign keys of other tables follow their parent's names."""
+        """Foreign keys of other tables follow their parent's new names."""
         for name in sorted(self._history.unusual):
             if (name in (old, new) and old != new) or not self._work.lives(name):
                 continue

@@ -1,7 +1,8 @@
-"""Names of a table for a time: the meaning of a statement before a DROP, whatever has the name since.
+"""Names that were tables for a time: a statement before a DROP means the table of then, whatever
+has the name since.
 
 In:  a SchemaHistory.
-Out: per name from and before which commit_ts it was a table, each time.
+Out: per name, for each time, from and before which commit_ts it was a table.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ _FOREVER: Final = (1 << 63) - 1
 
 
 def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """Times of tables that went above after_ts, as far as the history's memory reaches (see
-    lake/schema_rows.ended).
+    """Times of tables that were dropped above after_ts, as far as the history in memory reaches: see
+    lake/schema_history/schema_rows.py, ended.
     """
     spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
     names = {(version.database, version.table) for version in history.made_in(after_ts, _FOREVER)}

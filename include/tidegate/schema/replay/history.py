@@ -1,12 +1,12 @@
 """Schema history of one source: every version of every table, and the replay of DDL onto it.
 
-In:  rows of control/schema_history (a baseline and what was replayed before), then DDL statements in commit_ts order.
+In:  rows of control/schema_history (a baseline and earlier replays), then DDL in commit_ts order.
 Out: new TableVersions to append; the version of a table at a commit_ts.
 
-Why replaying again is safe: a statement at or below the baseline, or at or below the last version of a table it
-touches, changes nothing; and ids of new columns follow from the rows alone. Why nothing is guessed: an unreadable
-statement, or one in contradiction to its tables, holds those tables (`held`) from there on; versions before it stay
-true, and others go on.
+Replaying again is safe: a statement at or below the baseline, or at or below the last version of a
+table it affects, changes nothing; and ids of new columns follow from the rows alone. An unreadable
+statement, or one that contradicts its tables, holds these tables (`held`) from there on; nothing is
+guessed. Earlier versions stay true, and other tables go on.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would hav
 class SchemaHistory:
     """Versions of the tables of one source, in memory.
 
-    held: tables held by a statement, with the error as the reason; it is not stored, since the statement is read again
-    with the next window of that table. unfollowed: versions of excluded tables, made where a statement about them
-    couldn't be followed; whoever stores versions takes them too.
+    held: tables held by a statement, with the error as the reason. It isn't stored, since the next
+    window of the table reads the statement again. unfollowed: versions of excluded tables, made where a
+    statement about them couldn't be followed; they are stored like other versions.
     """
 
     def __init__(
@@ -71,14 +71,13 @@ class SchemaHistory:
         bounds: Bounds | None = None,
         named: Callable[[TableVersion], TableVersion] = lambda version: version,
     ) -> None:
-        """Take in rows of control/schema_history, in any order; other sources' are left out.
+        """Take in rows of control/schema_history, in any order. Rows of other sources are left out.
 
-        Rows may be only the still needed ones (lake/schema_history/schema_rows.py), with bounds from all of them. A
-        table's rows are parsed when it is first asked for.
-
-        keeps: Tables.keeps of the pipeline: an excluded unknown table is nobody's error. columns_of_query: gives the
-        columns of CREATE TABLE ... SELECT; a script has it, which also begins on an empty server. named: gives
-        versions silver's names.
+        Rows may be only those still needed (lake/schema_history/schema_rows.py), with bounds from all
+        rows. A table's rows are parsed when it is first used.
+        keeps: Tables.keeps of the pipeline: an excluded unknown table is no error. columns_of_query: for
+        the columns of CREATE TABLE ... SELECT; only a script has it, and it also begins on an empty
+        server. named: gives versions silver's names.
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
@@ -153,9 +152,10 @@ class SchemaHistory:
         return self._versions.get(name, [])
 
     def forget(self, floor_of: Callable[[str, str], int]) -> None:
-        """Let go of versions that another one superseded at or below floor_of(database, table): nobody asks for them.
+        """Drop versions superseded at or below floor_of(database, table): nobody asks for them.
 
-        Replay needs no more than the last one, so an application's memory stays the same however many DDLs it reads.
+        Replay needs only the last version, so an application's memory stays the same however many DDLs
+        it reads.
         """
         for name in self._grown:
             versions, floor = self._of(name), floor_of(*name)
@@ -179,9 +179,9 @@ class SchemaHistory:
         return tuple(self._of((database, table)))
 
     def version_at(self, database: str, table: str, commit_ts: int) -> TableVersion | None:
-        """The version that holds for rows with this commit_ts; it may be one with status dropped.
+        """The version valid for rows with this commit_ts; its status may be dropped.
 
-        None when the table wasn't known then.
+        None if the table wasn't known then.
         """
         versions = self._of((database, table))
         at = bisect_right(versions, commit_ts, key=lambda version: version.commit_ts)
@@ -209,11 +209,11 @@ class SchemaHistory:
         return len(self._versions)
 
     def replay(self, statement: DdlStatement) -> list[TableVersion]:
-        """Follow one statement. Returns the versions it made, at most one per table; [] when it changes nothing that
-        a version says, or was replayed before.
+        """Follow one statement. Returns its new versions, at most one per table; [] if it changes nothing
+        in a version, or was replayed before.
 
-        Raises DdlNotRead (a DDLError) whose `tables` are held from here on; () means that no table can be named, and
-        the source has to stop.
+        Raises DdlNotRead (a DDLError). Its `tables` are held from here on; () means that no table is
+        known, and the source must stop.
         """
         if statement.commit_ts <= self._floor:
             return []
@@ -235,8 +235,8 @@ class SchemaHistory:
         return self.follow(parsed, statement)
 
     def _illegible(self, names: Iterable[TableName], statement: DdlStatement) -> list[TableVersion]:
-        """Hold the tables of a statement with unreadable bytes: those it names; or all known ones of their databases;
-        or all there are, when not even a database has a name.
+        """Hold the tables of a statement with unreadable bytes: those it names; or all known tables of its
+        databases; or all tables, if not even a database has a name.
         """
         databases = {database for database, _ in names}
         if not databases or any(UNKNOWN in database for database in databases):
@@ -274,8 +274,8 @@ class SchemaHistory:
         return self._record(work, statement, (*touched, *views))
 
     def leave_behind(self, names: Iterable[TableName], statement: DdlStatement) -> None:
-        """Mark those that nobody keeps: the statement may have changed them, and isn't followed. Should one of them be
-        kept later, no version of it is believed before it is made anew.
+        """Mark tables outside of the pipeline: the statement may have changed them, and isn't followed. If
+        one is kept later, no version of it is believed until it is made anew.
         """
         work = Work(self.last)
         for name in names:
@@ -294,7 +294,7 @@ class SchemaHistory:
                 self._hidden.difference_update(tables)
 
     def _seen(self, name: TableName, commit_ts: int) -> bool:
-        """Whether a statement is followed already, as a version of the name tells; a view's tells of no table."""
+        """Whether a statement is followed already, by the name's versions; a view's version doesn't count."""
         last = self.last(name)
         return last is not None and last.commit_ts >= commit_ts and last.engine not in VIEWS
 
@@ -313,8 +313,8 @@ class SchemaHistory:
         return [name for name in self._versions if name[0] == database]
 
     def pass_gap(self, commit_ts: int, file: str, pos: int) -> list[TableVersion]:
-        """From here on nobody saw the source's DDL for a while: the baseline's tables, and dropped ones, may exist by
-        now. The version for it; [] when it was said before.
+        """From here on nobody saw the source's DDL for a while: tables of the baseline, and dropped ones,
+        may exist by now. Returns the version for this; [] if it was recorded before.
         """
         last = self.last(("", ""))
         if last is None or last.commit_ts >= commit_ts:

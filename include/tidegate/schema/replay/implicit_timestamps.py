@@ -1,7 +1,7 @@
-"""The definition that a server without explicit_defaults_for_timestamp gives to a table's first TIMESTAMP column.
+"""A table's first TIMESTAMP column on a server without explicit_defaults_for_timestamp.
 
 In:  a table's columns after CREATE or ALTER.
-Out: the same, the first one with the default that the server gives it.
+Out: the same columns; the first TIMESTAMP has the default of the server.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether a statement left a table as the source says.
+"""Whether a table after a statement has the columns reported by the source.
 
-In:  the tables as replayed from the statement; the columns that the source says one of them has since.
-Out: DDLError where these differ.
+In:  the tables replayed from the statement; the columns of one of them, as the source reports them.
+Out: DDLError if these differ.
 
-Replay follows from a text, and a text says less than a server knows: the database of a session, or the table of a
-LIKE. Where the source tells the columns as well (a changefeed's schema files), no other table passes for it unless it
-has the same names, types and primary key.
+Replay follows a text, and a text says less than a server knows: the database of a session, or the
+table of a LIKE. If the source also reports the columns (a changefeed's schema files), another table
+passes only if it has the same names, types and primary key.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""A table's columns and indexes, and what CREATE and ALTER make of them.
+"""A table's columns and indexes, and their changes by CREATE and ALTER.
 
-In:  a shape, what a statement says (ddl/tree.py), and the Context it ran in.
-Out: a new shape; the given one is left as it was. Column ids: a changed or renamed column keeps its id, a new one
-     takes a fresh one.
+In:  a shape, a statement's actions (ddl/tree.py), and its Context.
+Out: a new shape; the given one stays as it was. A changed or renamed column keeps its id, a new one gets
+     a fresh id.
 
-Order of effect in ALTER TABLE (sql/sql_table.cc, mysql_prepare_alter_table): DROP, CHANGE and RENAME COLUMN name
-columns of the old table, all at once; then ADD, and CHANGE with a place, take effect one by one, and AFTER names a
-column of the new table: one that is still to move, too, where it was. MariaDB also changes what the statement adds.
+Order of effect in ALTER TABLE (sql/sql_table.cc, mysql_prepare_alter_table): DROP, CHANGE and RENAME
+COLUMN name columns of the old table, all at once. Then ADD, and CHANGE with a place, take effect one by
+one. AFTER names a column of the new table; a column still to be moved counts where it was. MariaDB also
+changes columns added by the same statement.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Character sets of tables and columns: what a statement's words make of them.
+"""Character sets of tables and columns, from the words of a statement.
 
-In:  a Charset as written; a column and the character set that CONVERT TO gives it.
+In:  a written Charset; a column, and the character set that CONVERT TO gives it.
 Out: (charset, collation) as shown; the column in its new character set.
 """
 
@@ -22,10 +22,11 @@ from tidegate.schema.model.types import COMPRESSED, UNKNOWN, enum_members, membe
 def resolve_charset(
     written: Charset, base: tuple[str, str], server: ServerVersion, outer: tuple[str, str] | None = None
 ) -> tuple[str, str]:
-    """(charset, collation) of a table or database from what is written; base where nothing is.
+    """(charset, collation) of a table or database from its written words; base if nothing is
+    written.
 
-    outer: the meaning of CHARACTER SET DEFAULT, where that isn't base: the database's, for a table with its own.
-    MariaDB takes only the character set of it, MySQL the collation too.
+    outer: the meaning of CHARACTER SET DEFAULT, if it isn't base: the database's, for a table with
+    its own. MariaDB takes only its character set, MySQL its collation, too.
     """
     charset, collation = written.charset, written.collation.upper()
     if charset.upper() == "DEFAULT":

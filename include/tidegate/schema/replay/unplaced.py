@@ -1,11 +1,13 @@
-"""A table whose database neither the statement nor its source says.
+"""A table whose database neither the statement nor its source names.
 
-In:  a statement whose `database` is that of the table it made (EventSaid.of_made), not the session's; the history.
-Out: the statement as data, with that table found by its bare name. DdlNotRead where there isn't exactly one.
+In:  a statement whose `database` is that of its new table (EventSaid.of_made), not the session's;
+     the history.
+Out: the statement as data, with this table found by its bare name. DdlNotRead unless there is
+     exactly one.
 
-`USE db1; RENAME TABLE a TO db2.b` comes as a file of db2.b with this text. To read it as db2.a would move the wrong
-table. Where both names are bare, or none is, nothing is in doubt. Whether the one that is found has the columns of the
-file is asked afterwards (said_columns.py).
+`USE db1; RENAME TABLE a TO db2.b` comes as a file of db2.b with this text. Read as db2.a, it would
+move the wrong table. If both names are bare, or none is, nothing is in doubt. said_columns.py
+checks afterwards whether the table found has the columns in the file.
 """
 
 from __future__ import annotations

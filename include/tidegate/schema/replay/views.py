@@ -1,11 +1,12 @@
 """Effects of a statement on the names of views.
 
 In:  the tables of one statement (Work).
-Out: in the Work, versions of names that no table has: dropped as tables, with the engine `view` while a view has the
-     name. RENAME TABLE takes tables and views alike, and only such a version tells the one from the other.
+Out: in the Work, versions of names without a table: dropped as tables, with the engine `view` while
+     a view has the name. RENAME TABLE takes tables and views alike, and only such a version
+     distinguishes them.
 
-A name is a view's only where CREATE VIEW, or the baseline, said so. A name that nobody knows may be a table made where
-no log tells (sql_log_bin = 0), so its rename isn't passed over.
+A name is a view's only if CREATE VIEW, or the baseline, said so. An unknown name may be a table
+made without a log (sql_log_bin = 0), so its rename isn't ignored.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The work of one statement on several tables, before any of it is recorded.
 
-In:  the last version of a table, asked for as needed.
-Out: the state of each table after the statement, where it differs from before.
+In:  the last version of a table, asked for if needed.
+Out: the state of each table after the statement, if it differs from before.
 
-A statement may pass a table through states that nobody else sees (RENAME a TO x, b TO a, x TO b): only the last one
-becomes a version.
+A statement may pass a table through states nobody else sees (RENAME a TO x, b TO a, x TO b): only
+the last one becomes a version.
 """
 
 from __future__ import annotations
