@@ -1,14 +1,14 @@
-"""A person accepts a source's loss of captured log, or its purge of uncaptured log; capture goes on
-after the gap.
+"""A person accepts a source's loss of captured log, or its purge of uncaptured log. Capture then
+continues after the gap.
 
-In:  a source that capture stopped at (PositionLost) on every host of it, its bronze and value log.
-Out: a Gap: the loss, and where capture can go on. Recorded, it is a segment of bronze without bytes. Apply holds the
-     tables in it, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless the loss may hide
-     DDL (HAS_DDL).
+In:  a source at which capture stopped (PositionLost on every host), its bronze and value log.
+Out: a Gap: the loss, and where capture can continue. Recorded, it is a segment of bronze without
+     bytes. Apply holds the tables in it until a CREATE TABLE at the source makes them whole again;
+     or a TRUNCATE, unless the loss may hide DDL (HAS_DDL).
 
-Where it goes on: after the newest captured segment still at the server, if it can continue there;
-then the gap names the tables of the segments after it. When there is none, at the beginning of the
-server's binlog; then nobody can say what changed in between, and the gap names every table.
+Capture continues after the newest captured segment still at the server, if it can continue there.
+The gap then names the tables of the later segments. Without such a segment it continues at the
+beginning of the server's binlog. Nobody knows the changes in between, so the gap names every table.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """why: the error at capture's stop, at the host `where`. segment: its record, with the waiting
-    tables.
+    """why: the error at which capture stopped, at the host `where`. segment: the gap's record, with
+    the waiting tables.
     """
 
     why: str
@@ -60,7 +60,8 @@ class Gap:
 
 
 def find_gap(source: BinlogSource, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
-    """At the first of the source's hosts that answers; None when any of them can go on as it is.
+    """The gap at the first of the source's hosts to answer. None if one of them can continue as it
+    is.
 
     Raises SourceUnavailable, SourceRefused.
     """
@@ -157,10 +158,10 @@ def _earliest(run: RunningCapture, facts: SourceFacts) -> BinlogCheckpoint:
 def _segment(
     source: str, checkpoint: BinlogCheckpoint, point: BinlogCheckpoint, names: set[str], *, has_ddl: bool
 ) -> Segment:
-    """One byte long in the file, to count as a place; with no bytes of it.
+    """The gap's segment: one byte long in the file, to count as a place, but without bytes.
 
-    point: where capture goes on, on the server of that file: another one's is found by GTID. has_ddl: whether the loss
-    may be DDL.
+    point: where capture continues, on the server of that file; another server is found by GTID.
+    has_ddl: whether the loss may include DDL.
     """
     commit_ts, place = checkpoint.resolved_ts + 1, point.place
     return Segment(

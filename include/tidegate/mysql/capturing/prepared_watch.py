@@ -1,13 +1,13 @@
-"""Asks the source now and then for its prepared XA branches: apply can then tell the unanswered
+"""Asks the source now and then for its prepared XA branches, so apply can recognise the unanswered
 ones.
 
 In:  a cursor on the second connection; segments as they are cut.
-Out: names of branches, and where the server's log ended once it had replied.
+Out: names of branches, and where the server's log ended after its reply.
 
-An answered branch leaves the server's list after its answer is in the log. A branch missing in a
-reply, without an answer up to the log's end after this reply, therefore has no answer still to
-come. Capture puts the reply into bronze once it has all up to there: it stands in the order of the
-log like everything else, and says the same a year later.
+A branch leaves the server's list after its answer is in the log. If a branch is missing in a reply,
+and has no answer up to the log's end after this reply, no answer will come. Capture puts the reply
+into bronze once it has everything up to there. It has its place in the log like everything else,
+and says the same a year later.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Reply = tuple[bytes, Position]  # names as JSON, and where the log ended
 
 
 class PreparedWatch:
-    """The watch of one connection. reply: one not in bronze yet."""
+    """The watch of one connection. reply: a reply not in bronze yet."""
 
     def __init__(self, timeout_seconds: float, where: str) -> None:
         self.reply: Reply | None = None
@@ -50,7 +50,7 @@ class PreparedWatch:
             self._asks, self._seen = _ASKS, True
 
     def look(self, ask: Callable[[Callable[[Any], Reply | None]], Reply | None]) -> None:
-        """Ask when it is time, and some may be prepared. Raises what `ask` does."""
+        """Ask, if it is time and branches may be prepared. Raises the errors of `ask`."""
         if time.monotonic() < self._look_at or not self._asks or self.reply is not None:
             return
         self._look_at = time.monotonic() + self._timeout_seconds

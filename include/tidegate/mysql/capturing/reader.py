@@ -1,17 +1,19 @@
-"""A MySQL or MariaDB server as capture's source: one connection for the stream, a second for its facts and its clock.
+"""A MySQL or MariaDB server as capture's source: one connection for the stream, a second for its
+facts and its clock.
 
 In:  a pipeline, the name of a source in it, its connection.
-Out: a BinlogSource, whose readers keep the promises of capture/source.py; binlog_run(), which gives it to a run.
+Out: a BinlogSource, whose readers keep the promises of capture/source.py; binlog_run(), which gives
+     it to a run.
 
 How it keeps them: the stream gives events in the order of the log, by GTID or by position, and the
-cutter takes each byte once (mysql/stream/cutter.py). Bytes from before the checkpoint, since a
-transaction is half captured or since the server chose the place by GTID, are walked and dropped.
-Before the stream is opened it is checked that the server still has the next events, and that they
-are the right ones (mysql/history/continuity.py, mysql/start/position.py).
+cutter takes each byte once (mysql/stream/cutter.py). Bytes from before the checkpoint are walked
+and dropped. They come if a transaction is half captured, or if the server chose the place by GTID.
+Before the stream opens, two things are checked: the server still has the next events, and they are
+the right ones (mysql/history/continuity.py, mysql/start/position.py).
 
-A heartbeat event of the server says that nothing waits to be sent. It proves the second connection's
-reading of the clock, if the stream was quiet at that reading and the heartbeat left the server after
-it (mysql/stream/quiet.py): any commit before the reading would have been sent before.
+A heartbeat event of the server says: nothing waits to be sent. It proves the second connection's
+reading of the clock, if the stream was quiet at the reading and the heartbeat left the server after
+it (mysql/stream/quiet.py): every commit before the reading would have been sent before.
 """
 
 from __future__ import annotations
@@ -65,10 +67,12 @@ def binlog_run(
     storage_options: dict[str, str] | None = None,
     on_first_start: FirstStart | None = None,
 ) -> CaptureRun:
-    """A run over a server's binlog. state_dir holds the value log unless the pipeline file names a folder.
+    """A run over a server's binlog. state_dir: for the value log, unless the pipeline file names a
+    folder.
 
-    on_first_start is called before the first segment of a source; without it the schema baseline is recorded there. It
-    may raise SourceUnavailable (a DDL ran meanwhile): then the start is tried again.
+    on_first_start: called before the first segment of a source. Without it, the schema baseline is
+    recorded there. It may raise SourceUnavailable (a DDL ran meanwhile): then the start is tried
+    again.
     """
     lake = lake_files(pipeline.lake.path, home(), storage_options or {})
 
@@ -112,9 +116,9 @@ class BinlogSource:
         return ClockState(clock.ahead_seconds, clock.doubted, clock.lowered)
 
     def has_begun(self) -> bool:
-        """Whether capture of the source has begun: its baseline says so.
+        """Whether capture of the source has begun, judged by its baseline.
 
-        Nobody here knows what on_first_start records.
+        The record of another on_first_start isn't known here.
         """
         return self.on_first_start is not None or recorded_start(self.lake, self.source_name) is not None
 
@@ -166,7 +170,7 @@ class BinlogReader:
         return checkpoint
 
     def resume(self, checkpoint: BinlogCheckpoint, captured: Captured, *, patient: bool) -> BinlogCheckpoint:
-        """Go on at the first host that can.
+        """Continue at the first host able to.
 
         Raises PositionLost, SourceBehind, SourceUnavailable, SourceRefused.
         """
@@ -277,11 +281,13 @@ class BinlogReader:
         return self._given(given)
 
     def _ends_torn(self, error: StreamCorrupt) -> list[Segment]:
-        """The log before an event in which a file ends. Raises any other error, and LogTorn the second time.
+        """The log before an event in which a file ends. Raises any other error; LogTorn the second
+        time.
 
-        MariaDB writes a transaction whole before it commits, keeps the half of one that it died in, and begins a file.
-        That file's GTID_LIST names the last whole transaction, and the server sends it to a reader who has all up to
-        there. A server that lacks bytes of committed transactions comes to the same event again.
+        MariaDB writes a transaction whole before it commits. If it dies inside one, it keeps the
+        half, and begins a new file. That file's GTID_LIST names the last whole transaction, and the
+        server sends the file to a reader with everything up to there. A server without some bytes
+        of committed transactions comes to the same event again.
         """
         source, cutter = self._source, self._cutter
         if source.torn is not None and cutter.checkpoint.seq == source.torn_behind and not cutter.waiting_bytes:
@@ -309,7 +315,7 @@ class BinlogReader:
         return self._given(self._cutter.cut_now())
 
     def heartbeat(self) -> Segment | None:
-        """The server was idle after its clock was read: nothing at or before that can still come."""
+        """The server was idle after its clock was read: no commit from before the reading can come."""
         at_end = self._cutter.log_end.take(int(self._cutter.state["position"]))
         came, self._came = self._came, None
         self.sends_on = at_end is False  # a long file of events that are captured already is passed over in silence

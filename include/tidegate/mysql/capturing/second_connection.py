@@ -1,7 +1,7 @@
 """The second connection to a source: its facts, and its clock.
 
 In:  a connection's settings, the pipeline and the name of its source.
-Out: facts that were found good, the clock when asked.
+Out: checked facts; the clock when asked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class SecondConnection:
-    """Open as long as the stream beside it; a lost one is made anew with it."""
+    """Open as long as the stream beside it. Both are made again together."""
 
     def __init__(
         self,
@@ -59,8 +59,9 @@ class SecondConnection:
         clock: SourceClock,
         patience_seconds: float = ANSWER_SECONDS_MAX,
     ) -> Self:
-        """clock: what earlier connections know of it. Raises SourceUnavailable (also when an answer takes longer than
-        patience_seconds: meanwhile the stream isn't read), SourceRefused.
+        """clock: with the knowledge of earlier connections. Raises SourceUnavailable (also if an
+        answer takes longer than patience_seconds, since the stream isn't read meanwhile),
+        SourceRefused.
         """
         connection = connect(info, read_timeout=patience_seconds, write_timeout=patience_seconds)
         try:
@@ -77,9 +78,11 @@ class SecondConnection:
         self.facts = read_facts(self._connection, self._info)
 
     def retention(self, file: str, reached_ms: int) -> Retention | None:
-        """When the source purges what isn't captured yet; looked at once a minute. Raises SourceUnavailable.
+        """When the source would purge uncaptured log. It looks once a minute. Raises
+        SourceUnavailable.
 
-        file: where capture is; reached_ms: the source's clock when that was written, 0 when it isn't known.
+        file: where capture is. reached_ms: the source's clock when the event there was written; 0
+        if it isn't known.
         """
         now = time.monotonic()
         if now >= self._look_at:

@@ -1,11 +1,11 @@
-"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether captured yet or not.
+"""Can a pipeline run? Its sources' settings, grants and clocks, its tables, its lake; captured or not.
 
-In:  a pipeline, its lake, how to connect to its sources.
-Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with
+In:  a pipeline, its lake, a way to connect to its sources.
+Out: an Examination: one line per finding. Nothing is written at the sources. The lake is tried with
      one small file.
 
-It asks capture's questions (mysql/demands/preflight.py, mysql/start/baseline.py), and beyond them those
-that capture can't refuse: tables that will be held, and the server's unlogged changes of rows.
+It asks capture's questions (mysql/demands/preflight.py, mysql/start/baseline.py). It also asks about
+things capture can't refuse: tables to be held, and the server's unlogged changes of rows.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def examine(
     connection_of: Callable[[str], ConnectionInfo],  # by conn_id
     elsewhere: Mapping[str, Callable[[], Iterable[Line]]] | None = None,
 ) -> Examination:
-    """elsewhere: examiners of sources without a server. A source that fails is a line."""
+    """elsewhere: examiners of sources without a server. If a source fails, this is a line, too."""
     examination, known, of_lake = Examination(pipeline.pipeline), dict[str, _Source](), ""
     try:
         check_writable(lake)
@@ -135,7 +135,7 @@ def examine(
 
 
 def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
-    """Tables that no route names, and into whose name a route brings others."""
+    """Tables outside of all routes, into whose name a route brings other tables."""
     flows: dict[tuple[str, str], list[tuple[str, tuple[str, str]]]] = {}
     for name, source in known.items():
         for table in source.names:
@@ -150,9 +150,10 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
 def _source_lines(
     pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo, known: dict[str, _Source]
 ) -> list[Line]:
-    """The host that capture reads, or else would; then each other one: whether it can take over.
+    """Lines about the host of capture (or the one it would read), then about each other host: can it
+    take over?
 
-    known: the sources before it, to which it is added.
+    known: the earlier sources; this one is added.
     """
     info = host_of(hosts, captured_server(lake, name) if hosts.others else None)
     others = [(host, _facts_or_error(host)) for host in hosts.each if host.endpoint != info.endpoint]
@@ -249,7 +250,7 @@ class _Source:
             yield self._line(SourceVerdict.CAUTION, text)
 
     def _start(self, facts: SourceFacts, began: Began | None, *, refused: bool) -> Iterator[Line]:
-        """`start` counts once. Its present value is tried, or reported as without effect."""
+        """`start` counts only once. Its present value is tried, or reported as having no effect."""
         wanted = self.pipeline.server(self.name).start
         if began is not None:
             text = f"its capture began at {began.file}:{began.offset} with start: {began.start}"

@@ -1,11 +1,10 @@
-"""Rules of a pipeline file that do nothing at its sources as they are: mostly a name that is
-mistyped.
+"""Rules of a pipeline file without any effect at its sources as they are: mostly a mistyped name.
 
-In:  the section `tables`, the tables that the sources show.
-Out: a text for each pattern of `tables` that no table, or no column, has. tables.exclude and routes may be
-     for tables that come and go, and aren't looked at.
+In:  the section `tables`, the tables of the sources.
+Out: a text for each pattern of `tables` without a table or a column. tables.exclude and routes
+     aren't checked: they may be for tables yet to come.
 
-A mask that is mistyped leaves values plain, and nothing else would say so.
+A mistyped mask leaves values plain, and nothing else would report it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""PyMySQL's connection, for a tenth of its CPU, and without its trust in whoever answers.
+"""PyMySQL's connection for a tenth of its CPU, and with less trust in the server.
 
 In:  the arguments of pymysql.connect.
-Out: Client. On its own PyMySQL reads all of this machine's trusted certificates for each
-     connection, 30 to 50 ms of CPU, also where it verifies none: without TLS files it encrypts when
-     the server can, and asks no certificate.
+Out: Client. PyMySQL alone reads all trusted certificates of this machine for each connection, 30 to
+     50 ms of CPU, even if it verifies none. Without TLS files, Client encrypts if the server can,
+     and reads no certificates.
 
-PyMySQL sends the password as it is to any server asking for it so, and encrypts it with any given
-key. The servers' own clients don't, nor does Client: raises SourceRefused.
+PyMySQL sends the password in clear text to any server asking for it, and encrypts it with any given
+key. The servers' own clients don't, nor does Client: it raises SourceRefused.
 """
 
 from __future__ import annotations

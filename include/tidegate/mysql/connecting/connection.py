@@ -3,14 +3,15 @@
 In:  an Airflow connection (tidegate.connections).
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
-A source may have several hosts, of which one is its primary now: `hosts` of the extra, tried in
-order after the connection's own. The choice of capture's host is mysql/servers/hosts.py's; any other
-caller gets the first to answer.
+A source may have several hosts, one of which is its primary now: `hosts` of the extra, tried in
+order after the connection's own. mysql/servers/hosts.py chooses capture's host; every other caller
+gets the first host to answer.
 
-The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
-ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,
-verify_identity. The default is the server's own clients': preferred; with ssl_ca, verify_identity. server_public_key
-(file): the server's RSA key, by which accounts of MySQL 8 may log in without TLS.
+No message and no repr has the password. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files),
+and ssl_mode: disabled, preferred (encrypted if the server can), required (encrypted, not verified),
+verify_ca, verify_identity. The default is the servers' own clients': preferred; with ssl_ca,
+verify_identity. server_public_key (file): the server's RSA key, with which accounts of MySQL 8 may
+log in without TLS.
 """
 
 from __future__ import annotations
@@ -209,13 +210,13 @@ def answer_seconds(heartbeat_seconds: float) -> float:
 
 
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
-    """An open connection (autocommit, utf8mb4, UTC); options go to PyMySQL.
+    """An open connection (autocommit, utf8mb4, UTC). options: for PyMySQL.
 
-    UTC: in autumn's repeated hour a local time is two instants. It stays open while it is quiet for
-    a day. Other defaults of a server are put right: uncommitted rows, no more than so many of a
-    SELECT, keys that it hides. With several hosts it is the first to answer.
+    UTC, since in autumn's repeated hour a local time is two instants. It stays open if it is quiet
+    for a day. Some defaults of servers are corrected: reads of uncommitted rows, a limit for the
+    rows of a SELECT, hidden keys. With several hosts it is the first to answer.
 
-    Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
+    Raises SourceRefused or SourceUnavailable; of several hosts, the last one's error.
     """
     *first, last = info.each
     for host in first:

@@ -3,9 +3,10 @@
 In:  an error code and its text, of MySQL 5.6 to 9 or MariaDB 10.3 to 11.
 Out: a Meaning.
 
-A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB sql/sql_repl.cc).
-Its words must tell lasting losses from passing faults: out of memory, a silent disk, a key server that is down. An
-unknown one passes until it has been said for minutes (capture/retries.py).
+A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB
+sql/sql_repl.cc). Its words must distinguish lasting losses from passing faults: no memory, a silent
+disk, a key server out of order. An unknown one counts as passing until the server has repeated it
+for minutes (capture/retries.py).
 """
 
 from __future__ import annotations

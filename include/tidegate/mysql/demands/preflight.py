@@ -1,10 +1,10 @@
-"""Whether capture may start, or go on, on a server: rules over its facts.
+"""Whether capture may start, or continue, on a server: rules over its facts.
 
-In:  SourceFacts, and what a pipeline wants of the server.
-Out: findings, one line each: refusals, and settings that work, but not for every table or commit.
+In:  SourceFacts, and the demands of a pipeline.
+Out: findings, one line each: refusals, and settings unfit for some tables or commits.
 
-Looked at on each connection: a server that was promoted, or restarted with other settings, is another server. A rule
-in need of one more fact adds it to SourceFacts; `RULES` are all questions.
+It runs on each connection: a server is another one after a promotion, or after a restart with other
+settings. A rule that needs one more fact adds it to SourceFacts. `RULES` has all questions.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def _replication_filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[
 
 
 def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted: SourceDemands) -> bool:
-    """Whether a filter may leave out, or rename, what the pipeline keeps. items: databases, database.table, patterns of
-    these as LIKE has them, or (from,to).
+    """Whether a filter may leave out, or rename, something the pipeline keeps. items: databases,
+    database.table, patterns of these for LIKE, or (from,to).
     """
     kept = [name for name in facts.databases if wanted.tables.keeps_database(name)]
     if setting == "replicate_do_db":

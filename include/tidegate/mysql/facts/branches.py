@@ -32,12 +32,12 @@ def prepared_branches(cursor: Any) -> list[str]:
 
 
 def see_commits(cursor: Any, *, wait_seconds: float = BRANCH_SEEN_SECONDS) -> None:
-    """Wait until the rows of branches answered by now are visible. Raises MySQLError, as
+    """Wait until the rows of all branches answered by now are visible. Raises MySQLError, as
     prepared_branches.
 
-    MariaDB logs an XA COMMIT before its engine commits it, out of the order of other commits; the
-    branch stays listed until then. One listed all the time waits for its answer, and holds us no
-    longer.
+    MariaDB logs an XA COMMIT before its engine commits it, in another order than other commits.
+    Until then the branch stays in the list. A branch that stays there the whole time waits for its
+    answer, and we wait no longer.
     """
     until = time.monotonic() + wait_seconds
     waiting = set(prepared_branches(cursor))

@@ -1,15 +1,15 @@
-"""Whether a view of MariaDB sees every XA branch whose commit stands before its place in the log.
+"""Whether a view of MariaDB sees every XA branch committed before its place in the log.
 
 In:  the log's end and the prepared branches, asked before the view is opened; the view's place; the
-     log after.
-Out: yes, or no: then another view is opened.
+     log after the end.
+Out: yes; or no: then another view is opened.
 
 MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view
-opened in between lacks the branch's rows, and a follower of the log from its place on never hears
-of them. Until the engine has committed a branch it is listed as prepared. A branch answered before
-we ask for the log's end, and not listed after it, is therefore visible. An answer between there and
-the view's place is in doubt, and so are the listed branches: such a branch is seen correctly when
-its answer comes after the place, or not at all while we wait.
+opened in between lacks the branch's rows, and a reader of the log from its place on never gets
+them. Until the engine has committed a branch, it is in the list of prepared ones. If a branch was
+answered before we ask for the log's end, and isn't in the list after it, its rows are visible. An
+answer between the log's end and the view's place is in doubt, and so are the listed branches. Such
+a branch is seen correctly if its answer comes after the place, or doesn't come while we wait.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Whether a node of a cluster still gets what its cluster commits: Galera, or MySQL's Group Replication.
+"""Whether a node of a cluster still gets the commits of its cluster: Galera, or Group Replication.
 
 In:  a cursor at the node, its variables (names in lower case).
-Out: why it is cut off; "" while it is not, when it is no node, and when nobody lets us look.
+Out: why it is cut off; "" if it isn't, if it is no node, and if we aren't allowed to look.
 
-A node cut off from its cluster answers as a quiet server does, and its log shows nothing of the others.
+A node cut off from its cluster answers like a quiet server, and its log shows nothing of the
+others.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The service that runs a server, if its owner doesn't, and how long that service keeps the binlog.
+"""The service that runs a server, if its owner doesn't, and how long it keeps the binlog.
 
 In:  a server's variables (names in lower case), and a cursor of the account.
 Out: a Managed.
 
-A service is known by the server's own facts, never by the name of its host: an alias or a proxy
-hides that name, and a server of one's own may have any. An unknown service counts as a server of
-one's own.
+The server's own facts identify a service, never the name of its host: an alias or a proxy hides
+this name, and a server of one's own may have any. An unknown service counts as a server of one's
+own.
 """
 
 from __future__ import annotations

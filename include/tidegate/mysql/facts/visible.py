@@ -1,11 +1,13 @@
-"""The part of a server's log in the view of a read which begins now.
+"""How much of a server's log a read sees if it begins now.
 
 In:  a cursor.
-Out: a Visible: all up to this place of the log is visible; on MariaDB the cursor's connection has a view there.
+Out: a Visible: everything up to this place of the log is visible. On MariaDB the cursor's
+     connection has a view there.
 
-During a commit the end of the log is ahead of what a read sees, above all while the commit waits for a
-semi-synchronous replica. The end alone would therefore not do. MariaDB opens a view at one place of its log, and tells
-it. On MySQL a transaction is in @@gtid_executed once the engine has committed it.
+During a commit the end of the log is ahead of what a read sees, above all while the commit waits
+for a semi-synchronous replica, so the end alone isn't enough. MariaDB opens a view at one place of
+its log, and tells this place. On MySQL a transaction is in @@gtid_executed once the engine has
+committed it.
 """
 
 from __future__ import annotations

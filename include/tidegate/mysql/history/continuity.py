@@ -1,15 +1,15 @@
-"""Whether a server still has its sent log: a crash can un-write it, a restore or RESET can put
-something else there.
+"""Whether a server still has the log it sent: a crash may undo the end of it, a restore or RESET
+may replace it.
 
 In:  the facts of the connected server, the captured segments' places and checksums.
-Out: nothing, or PositionLost with the missing log of the source, its tables, and the remedy.
+Out: nothing, or PositionLost with the log the source lacks, its tables, and the remedy.
 
-A server without its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back)
-numbers its next transactions as the lost ones were, so its GTIDs prove nothing: going on after
-them would leave the lost rows in silver and skip the new ones. The bytes are therefore compared:
-the newest captured events are asked for once more, by position, and their CRC-32C must be the
-captured one. On another server there are no such bytes; there GTIDs must do: servers of a topology
-never use them twice.
+A server may lose the end of its log (sync_binlog = 0 and a dead host, an old image of the machine).
+It gives its next transactions the numbers of the lost ones, so its GTIDs prove nothing: capture
+would leave the lost rows in silver and skip the new ones. Therefore the bytes are compared. The
+newest captured events are requested again, by position, and their CRC-32C must be the captured one.
+Another server doesn't have these bytes. There GTIDs must suffice: servers of a topology never use
+them twice.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _NAMES_MAX: Final = 20
 def check_continuity(
     info: ConnectionInfo, facts: SourceFacts, captured: Captured, request: Callable[[Position], DumpRequest]
 ) -> None:
-    """Compare the newest captured bytes with the server's. request: how to ask for events from a position on.
+    """Compare the newest captured bytes with the server's. request: how to ask for events from a
+    position on.
 
-    Nothing is asked of another server than their sender, nor when their file is purged.
+    Only the server that sent them is asked, and only if it still has the file.
     Raises PositionLost, SourceUnavailable.
     """
     tail = captured.tail
@@ -91,10 +92,10 @@ def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, p
 
 
 def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
-    """GTIDs of ours never executed at the server, as it would write them; "" when it has them all.
+    """Our GTIDs that the server never executed, in its own form; "" if it has them all.
 
-    A domain unknown to the very server was taken out there (MariaDB: FLUSH BINARY LOGS
-    DELETE_DOMAIN_ID). The very server's own transactions are in its log, and wait for a replica's
+    If the same server doesn't know a domain, the domain was removed there (MariaDB: FLUSH BINARY
+    LOGS DELETE_DOMAIN_ID). Its own transactions may be in its log while they wait for a replica's
     reply (MySQL: semi-sync with AFTER_SYNC).
     """
     known = tail is not None and is_same_server(facts, tail)
@@ -172,9 +173,10 @@ class Reader:
         return self._oldest is None or Position.of(segment.file, 0) < self._oldest
 
     def has(self, segment: Segment) -> bool:
-        """Whether the server's bytes there are the captured ones. Raises SourceUnavailable.
+        """Whether the server has the captured bytes there. Raises SourceUnavailable.
 
-        Beyond 4 GiB of a file nothing can be asked for by position: there its length must do.
+        A position beyond 4 GiB of a file can't be requested: there only the file's length is
+        compared.
         """
         if self._sizes.get(segment.file, 0) < segment.end_pos:
             return False
@@ -227,8 +229,9 @@ def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
 def _forms(event: bytes) -> list[bytes]:
     """A FORMAT_DESCRIPTION as it is, and without the time of the server's start.
 
-    That time is in the first file of a running server. Asked by position a server sends it; by GTID, of the file where
-    it begins to read, it doesn't (MySQL: sql/rpl_binlog_sender.cc), with a checksum of its own when it has one.
+    The first file of a running server has this time. By position the server sends it. By GTID, for
+    the file in which it begins to read, it doesn't (MySQL: sql/rpl_binlog_sender.cc); the event
+    then has a checksum of its own, if it has one.
     """
     without = event[:_STARTED_AT] + bytes(4) + event[_STARTED_AT + 4 :]
     return [event, without, without[:-4] + zlib.crc32(without[:-4]).to_bytes(4, "little")]

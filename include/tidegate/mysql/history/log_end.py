@@ -1,17 +1,17 @@
-"""Whether the server's log still has its sent events: looked at now and then while capture is
+"""Whether the server's log still has the events it sent, checked now and then while capture is
 connected.
 
 In:  questions to the server over the second connection, the stream's place in its log.
-Out: nothing; or SourceUnavailable, to end the connection: the next one compares the captured log with the server's
-     (mysql/history/continuity.py), and says the difference.
+Out: nothing; or SourceUnavailable, which ends the connection: the next one compares the captured
+     log with the server's (mysql/history/continuity.py), and reports the difference.
 
-After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a removed
+After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits in a removed
 file, and sends heartbeats from there. They look like those of a quiet server, and no later commit
-ever comes. Our place is taken before the server is asked, so a log without a reset ends there or
-after it. One that has grown since, or was begun with a larger number (RESET ... TO n), doesn't end
-before our place: there GTIDs are compared (MySQL's) and its file is looked for. A stream moved
-since the last look wasn't reset: then nothing is asked. A proxy may ask another server than the
-sending one: such a log is not compared.
+ever comes. We take our place before we ask the server, so a log without a reset ends there or after
+it. A log that has grown since the reset, or was begun with a larger number (RESET ... TO n),
+doesn't end before our place. Then GTIDs are compared (MySQL's), and its file is looked for. If the
+stream has moved since the last look, there was no reset, and nothing is asked. A proxy may ask
+another server than the sending one: such a log isn't compared.
 """
 
 from __future__ import annotations

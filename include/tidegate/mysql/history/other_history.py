@@ -1,14 +1,17 @@
-"""MariaDB: whether another server's GTIDs name the transactions that were captured, or some of a history of its own.
+"""MariaDB: whether another server's GTIDs name the captured transactions, or others of its own.
 
-In:  another server than the captured one, with all captured GTIDs by its own word; a captured segment.
-Out: check_same_history(): nothing, or PositionLost, which names the GTID; other_history(): the same as a sentence.
+In:  another server than the captured one, which claims to have all captured GTIDs; a captured
+     segment.
+Out: check_same_history(): nothing, or PositionLost with the GTID; other_history(): the same as a
+     sentence.
 
-A MariaDB GTID is a domain, a server_id and a number. Two servers of one server_id (a clone on its own) write the same
-ones for other transactions, and so do two that were set up alike. The newest captured transaction is therefore read
-there once more, and the parts that replication keeps are compared: when its statements ran (a replica writes the times
-of its source into events of rows and of DDL; into the GTID event and the XID it doesn't always), and the rows, where
-both logs have as many bytes of them, uncompressed: a replica may leave columns out. MySQL's GTIDs have the server's
-UUID in them.
+A MariaDB GTID is a domain, a server_id and a number. Two servers with one server_id (a clone on its
+own) give the same GTIDs to other transactions, and so do two servers set up alike, so the newest
+captured transaction is read there again, and the parts kept by replication are compared. One part
+is when its statements ran. (A replica writes the times of its source into events of rows and of
+DDL, but not always into the GTID event and the XID.) The other is the rows, if both logs have
+equally many bytes of them, uncompressed, since a replica may leave columns out. MySQL's GTIDs
+contain the server's UUID.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """How long until the source purges uncaptured log.
 
-In:  the server's settings and its list of binlog files, looked at once a minute; how far capture is.
-Out: a Retention; a line in the log while less is left than the pipeline file wants.
+In:  the server's settings and its list of binlog files, read once a minute; how far capture is.
+Out: a Retention; a line in the log while less time is left than the pipeline file wants.
 
-The answer holds if capture stood still from now on. The age: the server removes a file when its
-last event is older than its setting, so events of our present time stay for the rest of this age.
-The size: the oldest files go when all are larger together than the setting; the server's own rate
-of writing says when. A person with PURGE BINARY LOGS asks nobody; the list then shows at once that
-our file is gone. A setting may be changed at any time: each look asks for it.
+The answer assumes that capture stops now. Age: the server removes a file when its last event is
+older than a setting, so present events stay for the rest of this age. Size: the oldest files go
+when all together are larger than a setting; the server's own rate of writing tells when. A person
+with PURGE BINARY LOGS asks nobody; the list then shows at once that our file is gone. A setting may
+change at any time, so each look reads it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether the host of capture still gets its source's commits: looked at now and then.
+"""Whether the host of capture still gets its source's commits, checked now and then.
 
 In:  the hosts of a source, capture's host, questions to it over the second connection.
-Out: nothing; or SourceUnavailable, to end the connection: the next one goes to a continuing host
-     (mysql/servers/hosts.py). has_all(): the host's quiet is the source's.
+Out: nothing; or SourceUnavailable, which ends the connection: the next one goes to a host that
+     continues (mysql/servers/hosts.py). has_all(): whether the host's quiet is the source's.
 
-A former primary, fenced off while another host was promoted, answers as a quiet server does, and so
-does a node cut off from its cluster (mysql/facts/cluster.py). Their logs tell nothing of events
+If another host was promoted, the former primary is fenced off, and answers like a quiet server. So
+does a node cut off from its cluster (mysql/facts/cluster.py). Their logs show nothing of events
 elsewhere.
 """
 
@@ -42,8 +42,8 @@ class FenceWatch:
             self._looked(ask)
 
     def has_all(self, ask: Callable[[Callable[[Any], Any]], Any]) -> bool:
-        """No other host has committed anything by now without this one: its quiet is the source's. A fenced one knows
-        so right after a look alone. Raises as look().
+        """Whether no other host has committed anything that this host lacks: then this host's quiet is
+        the source's quiet. A read-only host knows it only from its last look. Raises as look().
         """
         if self._variables is not None:
             self._check_in_cluster(ask)

@@ -1,15 +1,16 @@
-"""Several hosts of one source: which of them is read, as long as and because the others can't be gone on with.
+"""Several hosts of one source: which one is read, and when another one is.
 
-In:  a connection's hosts in order, how to open one, the server that was captured last.
-Out: the first host that goes on with the captured log; or one error with the reason of each host.
+In:  a connection's hosts in order, a way to open one, the last captured server.
+Out: the first host able to continue the captured log; or one error with the reason of each host.
 
-The last captured host is asked first, wherever it stands in the list: a returning former primary, alone and still
-complete, must not take the place of the new one. Only if that host is fenced off (it is read-only, and nothing comes
-to it) a promoted one goes first: it is written to, follows nobody, and has more (mysql/servers/other_hosts.py). Then
-it goes by order. A host that is dead, refused, behind, or without the next events is passed over while another one
-can go on. When none can, passing causes decide: a replica with a relay log to apply is waited for, a dead host may
-come back with all of it. Only when each says for good that it can't, capture stops, and a person decides (`tidegate
-accept`).
+The last captured host is asked first, wherever it is in the list: a former primary may return,
+alone and complete, and must not replace the new one. Only if this host is fenced off (it is
+read-only, and nothing comes to it), a promoted host goes first: it is written to, follows nobody,
+and has more (mysql/servers/other_hosts.py). Then the order of the list counts. A host that is dead,
+refused, behind, or without the next events is skipped if another one can continue. If none can,
+passing causes decide: a replica with a relay log to apply is waited for, a dead host may come back
+with all of it. Capture stops only if each host can't continue for good; then a person decides
+(`tidegate accept`).
 """
 
 from __future__ import annotations
@@ -158,10 +159,12 @@ def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
 
 
 def captured_host(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
-    """The host of capture's own server, for those who must meet it: positions of another one mean nothing to them, and
-    a write at a replica makes it one that can't take over. Before anything is captured (None), as host_of.
+    """The host of capture's own server, for callers that need this very server: positions of
+    another one mean nothing to them, and a write at a replica makes it unfit to take over.
+    Before anything is captured (server None), as host_of.
 
-    A connection with one host is asked nothing. Raises SourceUnavailable: none that answers is it.
+    A connection with one host is asked nothing. Raises SourceUnavailable if no answering host is
+    it.
     """
     if server is None or not info.others:
         return host_of(info, server)

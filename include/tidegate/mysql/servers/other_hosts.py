@@ -1,10 +1,10 @@
-"""Whether a source's other hosts can take over: what `tidegate check` says of each, before a failover does.
+"""Whether a source's other hosts can take over: `tidegate check` reports it before a failover does.
 
-In:  facts of the host that is read, and, asked before it, of another one of the same source.
+In:  facts of the host being read; facts of another host of the same source, asked before.
 Out: faults and warnings, one line each. Pure.
 
-Asked before it: then a transaction of the other host that the first one lacks is its own (errant), and not one that
-came in between.
+The other host is asked before: a transaction it has and the first host lacks is then its own
+(errant), and didn't come in between.
 """
 
 from __future__ import annotations

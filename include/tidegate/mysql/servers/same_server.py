@@ -1,10 +1,12 @@
-"""Two sources of one pipeline that have the same rows: one server under two names, or a primary and its replica.
+"""Two sources of one pipeline with the same rows: one server under two names, or a primary and its
+replica.
 
-In:  the sources' word on themselves, the servers that bronze was captured from, or that a first start was recorded of.
-Out: a phrase for people; SourceRefused when a source that begins is another one's server.
+In:  the facts of the sources; the servers from which bronze was captured, or a first start
+     recorded.
+Out: a phrase for people; SourceRefused if a beginning source is the server of another one.
 
-A pipeline's patterns are those of all its sources, so every table would come twice: as two rows of two shards under a
-route, and else as one table of two sources, a held one.
+A pipeline's patterns apply to all its sources, so every table would come twice: under a route as
+two rows of two shards, and else as one table of two sources, which is held.
 """
 
 from __future__ import annotations

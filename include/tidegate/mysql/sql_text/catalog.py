@@ -3,8 +3,9 @@
 In:  a cursor, a SELECT whose first two columns are table_schema and table_name, names of tables.
 Out: rows of these tables.
 
-A server answers when it is done with all tables, and MariaDB opens each of them that isn't left out by its name: of a
-hundred thousand that takes longer than any reader waits. Names alone come from its dictionary.
+A server answers after it has looked at all tables, and MariaDB opens each one not excluded by its
+name. For a hundred thousand tables this takes longer than any reader waits. Names alone come from
+its dictionary.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """The schema of a source at the position where capture starts, without a lock.
 
-In:  a connection, the position the stream starts at, which tables the pipeline keeps.
-Out: one TableVersion per kept table (kind "baseline"), and rows of defaults per database and for the server; written
-     to control/schema_history with the place where capture starts, and the names of views.
+In:  a connection, the position where the stream starts, the tables the pipeline keeps.
+Out: one TableVersion per kept table (kind "baseline"), and rows of defaults per database and for
+     the server. They are written to control/schema_history, with the place where capture starts,
+     and the names of views.
 
-Why it is the schema at that position: it is read after the position, and then the binlog from the position on is
-looked at: when no DDL about a kept table stands there, nothing changed in between. When one does, the start is tried
-again. A table with a row is needs_snapshot: events before the stream are not in the log. A row that came after the
-position counts too; waiting for a snapshot is right then as well, only not necessary.
+Why it is the schema at this position: it is read after the position, and then the binlog from the
+position on is searched. If no DDL about a kept table is there, nothing changed in between; else the
+start is tried again. A table with a row is needs_snapshot, since events before the stream aren't in
+the log. A row that came after the position counts, too: a snapshot is then right, only not
+necessary.
 """
 
 from __future__ import annotations
@@ -102,11 +104,11 @@ def read_baseline(
     first_id: int = 1,
     hides: bool = False,
 ) -> list[TableVersion]:
-    """The kept tables as they are at position; commit_ts 0, so they hold for the whole stream.
+    """The kept tables at position. commit_ts is 0, so they are valid for the whole stream.
 
-    hides: what stands in the log before the position may not be committed. Rows are then looked for behind locks, and
-    columns again: a SELECT behind an ALTER doesn't tell that it waited. Raises SourceUnavailable when a DDL ran since
-    then: start again from a new position.
+    hides: something before the position may not be committed. Then rows are looked for behind
+    locks, and columns are read again: a SELECT behind an ALTER doesn't show that it waited. Raises
+    SourceUnavailable if a DDL has run since: start again from a new position.
     """
     for _ in range(BASELINE_ATTEMPTS_MAX):
         try:

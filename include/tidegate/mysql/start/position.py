@@ -52,11 +52,12 @@ class RunningCapture(Protocol):
 
 
 def first_checkpoint(run: RunningCapture, facts: SourceFacts, captured: Captured) -> BinlogCheckpoint:
-    """For a source without captured log: where an earlier start of it began and failed, or where it begins now.
+    """For a source without captured log: where an earlier start began and failed, or where it
+    begins now.
 
-    A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
-    a new baseline takes the old one's place; a table with rows by then waits, by name. Raises PositionLost,
-    SourceRefused, SourceUnavailable (a DDL ran), LakeUnavailable.
+    A baseline is true only for the log after its own place. If the source no longer has this log,
+    or start: was changed, a new baseline replaces the old one; a table with rows by then waits, by
+    name. Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran), LakeUnavailable.
     """
     source = run.pipeline.server(run.source_name)
     earlier = recorded_start(run.lake, run.source_name)
@@ -99,10 +100,12 @@ def going_on(
 
 
 def continued(facts: SourceFacts, source: MysqlSource, checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
-    """The checkpoint on this server. Raises PositionLost for one without the captured log, now or any more.
+    """The checkpoint on this server. Raises PositionLost if it never had, or no longer has, the
+    captured log.
 
-    With GTIDs another server may take over, in mid-transaction too: the captured part is given up, since the new
-    server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
+    With GTIDs another server may take over, also inside a transaction. Then the captured part is
+    given up: the new server writes it in other events at other positions, and sends it from its
+    beginning, if it has it at all.
     """
     place = checkpoint.place
     same = is_server(facts, checkpoint.server, place.file)
@@ -195,8 +198,9 @@ def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> C
 
 
 def looking(request: DumpRequest) -> DumpRequest:
-    """The same as another replica than capture: a server ends the stream of a second one under its ids, and a running
-    capture would take this for another one of its source. Nobody's commit waits for its replies.
+    """The same request as another replica than capture. A server ends the stream of a second
+    replica with the same id, and a running capture would take this for another capture of its
+    source. No commit waits for its replies.
     """
     name = f"{request.replica_uuid} looks"
     return replace(

@@ -1,12 +1,15 @@
-"""XA branches that are prepared when capture begins: their rows lie below its beginning, their commit may come after.
+"""XA branches prepared when capture begins: their rows lie below its beginning, their commit may
+come after it.
 
-In:  a connection's address, right after the position was taken at which capture is to begin.
-Out: nothing, once each of them was answered; or after a while, with a warning that names the others.
+In:  a connection's address, directly after the position was taken where capture is to begin.
+Out: nothing, once each branch was answered; or after some time, with a warning that names the
+     others.
 
-A branch that is answered before the baseline looks at the tables is seen there. A later answer would be lost: the log
-has its rows below the beginning, and above it the bare answer. Where one waits for its answer, or the account may not
-look, the baseline therefore finds out what tables such branches have written to (mysql/start/uncommitted.py), and
-these wait. A branch that its application has forgotten must not keep all tables from being captured.
+If a branch is answered before the baseline looks at the tables, its rows are seen there. A later
+answer would be lost: the log has its rows below the beginning, and only the answer above it. If a
+branch waits for its answer, or the account may not look, the baseline finds out to which tables
+such branches have written (mysql/start/uncommitted.py), and these tables wait. A forgotten branch
+must not keep all tables from being captured.
 """
 
 from __future__ import annotations

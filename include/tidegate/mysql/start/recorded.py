@@ -1,11 +1,12 @@
-"""The beginning of a source's capture, recorded with the schema there, so a failed start begins again there.
+"""The beginning of a source's capture, recorded with the schema there: a failed start begins again
+there.
 
 In:  the facts of a source at its first start; the baseline's rows in control/schema_history.
-Out: a Began, and the Checkpoint of it.
+Out: a Began, and its Checkpoint.
 
-Between a baseline and the first durable segment anything may end a run: a kill, a refused dump, the network. The next
-run goes on where the baseline was read, not where the binlog has got to meanwhile: what was written between the two is
-in no table of the baseline.
+Between a baseline and the first durable segment anything may end a run: a kill, a refused dump, the
+network. The next run continues where the baseline was read, and not where the binlog ends by then:
+changes between the two are in no table of the baseline.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""A new baseline of one table that is held: its columns as the server has them, from where the log and we disagree on.
+"""A new baseline of one held table: its columns at the server, from the place where the log and we
+disagree.
 
-In:  a connection, the last version that was known, the place where the table stopped.
-Out: the version in force from that place on, kind `refreshed`; the rest of the table's changes come from bronze.
+In:  a connection, the last known version, the place where the table stopped.
+Out: the version valid from this place on, of kind `refreshed`; the table's other changes come from
+     bronze.
 
-Nothing is lost as long as the table was the same from that place up to now. A DDL of the table since then therefore
-refuses it, and so does a log that the server no longer has. A column keeps its id by name; where one went and another
-came, a person has to say whether that was a rename.
+Nothing is lost if the table stayed the same from this place until now, so a DDL of the table since
+then refuses the refresh, and so does a log the server no longer has. A column keeps its id by name.
+If one is gone and another has come, a person must say whether this was a rename.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""An end of the binlog with everything before it committed, so a SELECT from now on sees it.
+"""An end of the binlog before which everything is committed, so a SELECT from now on sees it.
 
 In:  a connection, the server's facts.
 Out: the facts with such a position and its GTIDs.
 
-A transaction is in the log before it is committed, and with semi-synchronous replication (AFTER_SYNC) perhaps long
-before. Whoever notes the log's end then, and looks into the tables, misses it here and there. A transaction that MySQL
-logs without a GTID can't be asked for here: mysql/start/uncommitted.py looks for it in the tables.
+A transaction is in the log before it is committed; with semi-synchronous replication (AFTER_SYNC)
+perhaps long before. A reader that notes the log's end then, and reads the tables, misses it in
+both. If MySQL logs a transaction without a GTID, it can't be asked for here:
+mysql/start/uncommitted.py looks for it in the tables.
 """
 
 from __future__ import annotations

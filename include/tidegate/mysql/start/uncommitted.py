@@ -1,12 +1,13 @@
-"""Rows in a table, hidden from every SELECT as yet: their transaction isn't committed.
+"""Rows in a table that no SELECT shows yet: their transaction isn't committed.
 
-In:  a connection, tables of InnoDB empty to a plain SELECT; later than the position where capture
-     begins.
-Out: those that aren't: somebody's rows came by now, or somebody holds uncommitted rows there.
+In:  a connection; InnoDB tables that look empty to a plain SELECT, later than the position where
+     capture begins.
+Out: those with rows: somebody's rows have come by now, or somebody holds uncommitted rows there.
 
-A transaction in the binlog before a position may be committed after it, and an XA branch prepared before it long
-after. If the server can't be asked about either, its locks tell: an uncommitted row is locked by its writer.
-SERIALIZABLE makes a plain SELECT wait for such locks, without another privilege than SELECT.
+A transaction before a position of the binlog may be committed after it, and an XA branch prepared
+before it long after. If the server can't be asked about either, its locks tell: an uncommitted row
+is locked by its writer. SERIALIZABLE makes a plain SELECT wait for such locks, with no other
+privilege than SELECT.
 """
 
 from __future__ import annotations

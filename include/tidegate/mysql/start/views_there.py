@@ -1,10 +1,10 @@
-"""The views that a server has where capture starts: a later RENAME TABLE of one of them moves no table.
+"""The views of a server where capture starts: a later RENAME TABLE of one of them moves no table.
 
-In:  a connection, the position the stream starts at, which names the pipeline keeps.
-Out: a TableVersion per view, which says that no table has its name (kind "baseline", engine "view").
+In:  a connection, the position where the stream starts, the names the pipeline keeps.
+Out: a TableVersion per view: no table has its name (kind "baseline", engine "view").
 
-They are read without a look at the log: a view made or dropped meanwhile is one that nobody knows, or the log says so
-once more.
+They are read without a look at the log. If a view is made or dropped meanwhile, it is unknown, or
+the log says it again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Cut a stream of events into segments.
 
-In:  a DumpStream, and the Checkpoint continued by the first segment.
-Out: Segments with every column of bronze/segments filled, ready for the value log.
+In:  a DumpStream, and the Checkpoint before the first segment.
+Out: Segments with every column of bronze/segments, ready for the value log.
 
-It must hold: a segment's payload is one slice of one binlog file; the next begins where it ended, or at the beginning
-of the next file, or (dump by GTID, between transactions) where the server's GTIDs say. A cut falls on a transaction's
-end, except in a transaction larger than a segment; then `context` carries decoding's needs. Artificial events and
-heartbeats enter no payload and move no position.
+It must hold: a segment's payload is one slice of one binlog file. The next segment begins where it
+ended, or at the beginning of the next file, or (dump by GTID, between transactions) at the place given
+by the server's GTIDs. A cut falls on a transaction's end, except in a transaction larger than a
+segment; then `context` has what decoding needs. Artificial events and heartbeats are in no payload, and
+move no position.
 """
 
 from __future__ import annotations

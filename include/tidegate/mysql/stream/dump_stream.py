@@ -1,14 +1,15 @@
 """The replication stream of a server, as bytes.
 
 In:  a connection and where to begin: by GTID or by file and position.
-Out: packets in `received`, which packet_walk takes apart; the server's refusals and silences as our errors.
+Out: packets in `received`, which packet_walk takes apart; the server's refusals and silences as our
+     errors.
 
-COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID (MySQL source docs, "Replication Protocol"); MariaDB asks for a GTID
-by session variables (knowledge base, "5-Slave Registration"). PyMySQL logs in, with TLS when asked; then
-the socket is ours, and nothing copies a byte between it and the receive buffer.
+COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID (MySQL source docs, "Replication Protocol"). For MariaDB,
+session variables ask for a GTID (knowledge base, "5-Slave Registration"). PyMySQL logs in, with TLS
+if wanted. Then the socket is ours, and nothing copies a byte between it and the receive buffer.
 
-We always say that we know CRC32: a server with checksums off then sends its file as it is. The FORMAT_DESCRIPTION
-event tells the case, also when they are switched while we listen.
+We always say that we know CRC32: a server without checksums then sends its file as it is. The
+FORMAT_DESCRIPTION event says which it is, also if they are switched during the stream.
 """
 
 from __future__ import annotations

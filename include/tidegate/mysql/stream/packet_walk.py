@@ -1,15 +1,17 @@
-"""Walk received packets event by event, compiled: verify, measure, and lay the events out as a binlog file does.
+"""Walk received packets event by event, compiled: check, measure, and lay the events out as in a
+binlog file.
 
-In:  bytes as the socket gave them: packets of a 4-byte header, one status byte and one event each
-     (MySQL source docs, "COM_BINLOG_DUMP", "Protocol::Packet"); on a semi-synchronous stream two bytes stand before
-     each event, 0xEF and whether the server waits for our reply (mysql-server plugin/semisync/semisync.h).
-Out: events back to back in `payload`, exactly a slice of the server's binlog file; the walk's state; and a
-     reason why it stopped.
+In:  bytes from the socket: packets of a 4-byte header, one status byte and one event each (MySQL
+     source docs, "COM_BINLOG_DUMP", "Protocol::Packet"). On a semi-synchronous stream two bytes
+     come before each event: 0xEF, and whether the server waits for our reply (mysql-server
+     plugin/semisync/semisync.h).
+Out: events back to back in `payload`, exactly a slice of the server's binlog file; the walk's
+     state; and a WalkStop, the reason why it stopped.
 
-It must hold: every event's length fits its packet, its CRC32 is right, and it starts where the one before ended
-(64-bit positions summed here, compared with the 32 bits in the header). An event that needs a decision (ROTATE, DDL,
-heartbeats, artificial or unknown events) is handed to Python unconsumed, one at a time: it is rare. Nothing in Python
-runs once per event.
+It must hold: every event's length fits its packet, its CRC32 is right, and it starts where the one
+before it ended (64-bit positions are added up here, and compared with the 32 bits in the header).
+An event that needs a decision (ROTATE, DDL, heartbeats, artificial or unknown events) goes to
+Python unconsumed, one at a time: it is rare. Nothing in Python runs once per event.
 """
 
 from __future__ import annotations
@@ -239,7 +241,7 @@ def _note_table(payload: int, slots: int, tables: int, count: int, at: int) -> A
 
 @_inlined
 def _verified(s: Any, event: Any, checksum: Any, is_open: Any) -> Any:
-    """Stop.MORE when checksum and position are right."""
+    """WalkStop.MORE if checksum and position are right."""
     covered = s.event_length - CHECKSUM_BYTES
     said = load32(event + 13)
     stop = np.int64(WalkStop.MORE)
@@ -265,7 +267,9 @@ def _notable(event: int, length: int, checksum: int, is_open: bool) -> bool:
 
 @_inlined
 def _take(event: Any, s: Any, t: Any, at: Any) -> Any:
-    """Judge the whole event of s.event_length bytes at an address and lay it into payload; a Stop."""
+    """Judge the whole event of s.event_length bytes at an address, and lay it into payload. Returns
+    a WalkStop.
+    """
     payload, slots, tables, maps, frames, runs = at
     length = s.event_length
     checksum = word(t, scan.CHECKSUM)
@@ -317,9 +321,10 @@ def _addresses(payload: Any, slots: Any, tables: Any, maps: Any, frames: Any, ru
 
 @compiled(types.int64(_BYTES, types.int64, _SPACE), cache=True, nogil=True, boundscheck=False)
 def take_event(data: Any, at: int, space: Any) -> Any:
-    """Judge the whole event of walk.event_length bytes at data[at:] and lay it into payload; a Stop.
+    """Judge the whole event of walk.event_length bytes at data[at:], and lay it into payload.
+    Returns a WalkStop.
 
-    Stop.MORE: taken. Anything but MORE and CUT: nothing was changed.
+    MORE: it is taken. Any other but MORE and CUT: nothing was changed.
     """
     walk_state, transaction, payload, slots, tables, maps, frames, runs = space
     places = _addresses(payload, slots, tables, maps, frames, runs)
@@ -328,9 +333,9 @@ def take_event(data: Any, at: int, space: Any) -> Any:
 
 @compiled(types.int64(_BYTES, _SPACE), cache=True, nogil=True, boundscheck=False)
 def walk(received: Any, space: Any) -> Any:
-    """Take events from received into payload until something stops it; a Stop.
+    """Take events from received into payload until something stops it. Returns a WalkStop.
 
-    An unconsumed packet stays at walk.read; at CUT it is after the last event taken.
+    An unconsumed packet stays at walk.read; at CUT this is after the last event taken.
     """
     walk_state, transaction, payload, slots, tables, maps, frames, runs = space
     places = _addresses(payload, slots, tables, maps, frames, runs)

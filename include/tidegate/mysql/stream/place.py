@@ -1,11 +1,12 @@
-"""Where capture stands in a server's binlog: what a Checkpoint's place means for MySQL and MariaDB.
+"""Where capture stands in a server's binlog: a Checkpoint's place for MySQL and MariaDB.
 
-In:  where to begin, then one segment after the other.
-Out: a BinlogPlace, to ask the server for what comes next and to judge whether it fits.
+In:  where to begin, then one segment after another.
+Out: a BinlogPlace: it asks the server for the next events, and says whether they fit.
 
-When the newest segment ends inside a transaction, reading starts again at a segment without an open one before it, on
-the same server and in the same file. The part in bronze is walked again and thrown away. Hence `replay_from`,
-`replay_commit_ts` and `replay_ceiling_ms`; for a segment that ends between transactions they are its end.
+If the newest segment ends inside a transaction, reading starts again at the last segment that
+begins between transactions, on the same server and in the same file. The part in bronze is walked
+again and dropped. For this there are `replay_from`, `replay_commit_ts` and `replay_ceiling_ms`.
+After a segment that ends between transactions they are its end.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ def without_open(checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
 def check_continues(before: Segment, after: Segment) -> None:
     """Refuse a gap or an overlap of places. Raises StreamCorrupt.
 
-    In one file of one server the bytes touch, or (only between transactions, where GTIDs prove that nothing is
-    missing) leap forward. The next file begins at its beginning, or by GTID. Another server: only by GTID. Around what
-    a person accepted as lost there is no order of positions.
+    In one file of one server the bytes touch, or they leap forward (only between transactions, if
+    GTIDs prove that nothing is missing). The next file begins at its beginning, or by GTID. Another
+    server: only by GTID. Around a loss that a person accepted, positions have no order.
     """
     if SegmentKind.GAP in (before.kind, after.kind):
         return

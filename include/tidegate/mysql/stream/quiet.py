@@ -1,14 +1,17 @@
-"""The proof of a heartbeat: up to which reading of the server's clock no commit can come any more.
+"""The proof in a heartbeat: up to which reading of the server's clock no commit can come any more.
 
-In:  the times of the server's messages, readings of its clock while nothing waited to be read, its heartbeats.
+In:  the times of the server's messages; readings of its clock while nothing waited to be read; its
+     heartbeats.
 Out: the proved reading, or None.
 
-The server sends a heartbeat a period after its last message, if it had nothing to send meanwhile. A clock that was read
-before then was read before the heartbeat left. Two messages may wait on the way: both arrive late, and close to each
-other. The reading must lie well within the period after the last arrival, and a sooner heartbeat proves nothing.
+The server sends a heartbeat one period after its last message, if it had nothing to send meanwhile.
+A clock reading from before this moment is from before the heartbeat left. Two messages may be
+delayed on the way: both arrive late, and close to each other. The reading must lie well within the
+period after the last arrival, and an earlier heartbeat proves nothing.
 
-A MySQL that is asked by GTID passes over the reader's own events. It sends heartbeats meanwhile, and one more right
-before the first event for the reader (MySQL, sql/rpl_binlog_sender.cc). None has the place of the message before.
+A MySQL asked by GTID skips the reader's own events. It sends heartbeats meanwhile, and one more
+directly before the first event for the reader (MySQL, sql/rpl_binlog_sender.cc). None of these has
+the place of the message before.
 """
 
 from __future__ import annotations

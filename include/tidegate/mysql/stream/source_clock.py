@@ -1,12 +1,13 @@
-"""The source's clock, and what no transaction is dated after.
+"""The source's clock, and the moment after which no transaction is dated.
 
-In:  the server's word on its time, when it was asked; this machine's monotonic seconds since.
-Out: the time there now; a ceiling for the commit_ts of what the stream brings.
+In:  the server's time, and when it was asked; this machine's monotonic seconds since.
+Out: the time there now; a ceiling for the commit_ts of the stream.
 
-commit_ts never falls: one moment in the far future, and all that follows stands there until real time has caught up.
-Two things can say such a moment: a session (SET timestamp moves the times in MariaDB's events), and a clock that is
-wrong for a while. No transaction is therefore dated after the source's clock. A clock that leaps ahead of the time
-passed since its last reading is believed only after some minutes: one set right for good is followed then.
+commit_ts never falls. After one moment in the far future, everything that follows would stay there
+until real time has caught up. Two things can give such a moment: a session (SET timestamp changes
+the times in MariaDB's events), and a clock that is wrong for a while, so no transaction is dated
+after the source's clock. If the clock leaps ahead of the time since its last reading, it is
+believed only after some minutes: a clock that was corrected for good is followed then.
 """
 
 from __future__ import annotations
@@ -86,15 +87,18 @@ class SourceClock:
 
 
 class Ceiling:
-    """The latest moment, in a state of transaction_scan, that a transaction is dated at.
+    """The latest moment at which a transaction is dated, in a state of transaction_scan.
 
-    It goes with the clock, but never below the dates given already: decode finds all of a segment under one ceiling.
-    In a segment where it changed a commit_ts it stands still, and in the segment's row: decode must find the same.
-    Such a segment ends with the open transaction, and its continuation has it too.
+    It rises with the clock, but is never below the dates given already: decode finds a whole
+    segment under one ceiling. If it changed a commit_ts in a segment, it stands still there, and
+    the segment's row has it: decode must find the same. Such a segment ends with the open
+    transaction, and its continuation has the same ceiling.
     """
 
     def __init__(self, state: Any, held_ms: int) -> None:
-        """held_ms: of the segment that is walked again, 0 when it has none; see `Checkpoint.replay_ceiling_ms`."""
+        """held_ms: of the segment to be walked again, 0 if it has none
+        (BinlogPlace.replay_ceiling_ms).
+        """
         self._state = state
         self._live_ms = 0
         self._held_ms = held_ms
