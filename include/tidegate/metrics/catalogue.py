@@ -87,7 +87,7 @@ METRICS: Final[dict[str, Metric]] = {
         (
             "tidegate_verified_through_timestamp_seconds",
             PIPELINE,
-            "Every table that was ever verified is proven equal through this time, Unix time.",
+            "What verify found equal has no fault from before this time, Unix time. The oldest of all tables.",
         ),
         (
             "tidegate_unverified_since_timestamp_seconds",

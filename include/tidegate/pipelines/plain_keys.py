@@ -31,7 +31,7 @@ KEYS: Final[Mapping[str, str]] = {
     "unseen": "tables of the sources without a change yet",
     "rebuilt": "tables made by `tidegate rebuild` beside silver",
     "verified": "per table: the last verdict, and its commit_ts",
-    "verification": "of all tables: the number of each outcome. `through_ts`: all are proven equal"
+    "verification": "of all tables: the number of each outcome. `through_ts`: what was equal has no fault"
     " up to it. `never`: the number of tables without a verification",
     "snapshots": "per table under a snapshot: its rows read, of about how many, and how fast",
     "snapshots_left": "of all of these together. `done_at`: when all will be read",
