@@ -315,7 +315,9 @@ class BinlogReader:
         return self._given(self._cutter.cut_now())
 
     def heartbeat(self) -> Segment | None:
-        """The server was idle after its clock was read: no commit from before the reading can come."""
+        """A segment without events, which moves resolved_ts to a reading of the server's clock; None if
+        nothing proves the reading. The proof: the server was idle after it, so no earlier commit can come.
+        """
         at_end = self._cutter.log_end.take(int(self._cutter.state["position"]))
         came, self._came = self._came, None
         self.sends_on = at_end is False  # a long file of events that are captured already is passed over in silence

@@ -76,7 +76,7 @@ class Line:
         return ", ".join(self.tables[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
     def shown(self, sources: Collection[str]) -> str:
-        """The line with its verdict and its subject. sources: of the pipeline."""
+        """The line as shown, with its verdict and its subject. sources: of the pipeline."""
         head = "" if self.verdict is SourceVerdict.NOTE else f"{str(self.verdict).upper()}: "
         of = f"source {self.of}" if self.of in sources else self.of
         names = self._names + (f" of {of}" if len(sources) > 1 else "")
@@ -135,7 +135,7 @@ def examine(
 
 
 def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
-    """Tables outside of all routes, into whose name a route brings other tables."""
+    """Tables without a route of their own, whose name is another route's target."""
     flows: dict[tuple[str, str], list[tuple[str, tuple[str, str]]]] = {}
     for name, source in known.items():
         for table in source.names:

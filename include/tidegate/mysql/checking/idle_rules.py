@@ -113,7 +113,9 @@ def _idle_lists(tables: Tables, versions: Sequence[TableVersion]) -> Iterator[st
 def _said(
     section: str, patterns: Iterable[str], names: Collection[tuple[str, str]], kind: str = "table"
 ) -> Iterator[str]:
-    """A near name takes as long as there are names: of thousands of patterns only the first ones get it."""
+    """One line for each pattern. The search for a near name compares all names, so only the first
+    patterns get one.
+    """
     rest = iter(patterns)
     for pattern in islice(rest, _NEAR_MAX):
         yield f"tables.{section}: no {kind} matches {pattern}" + "".join(

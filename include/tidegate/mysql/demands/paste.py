@@ -37,7 +37,9 @@ _BINLOG_OFF: Final = "-- The server writes no binlog: start it with --log-bin, t
 
 @dataclass(frozen=True, slots=True)
 class ToRun:
-    """shell: commands of a cloud's own tool, page: where they are explained. sql: for an administrator."""
+    """shell: commands of a cloud's own tool. page: the page that explains them. sql: statements for an
+    administrator.
+    """
 
     shell: tuple[str, ...] = ()
     sql: tuple[str, ...] = ()
@@ -63,8 +65,8 @@ class ToRun:
 def to_run(
     facts: SourceFacts, account: str, *, writes_marks: bool, sees_tables: bool = True, gtids: bool = True
 ) -> ToRun:
-    """account: as in a GRANT, quoted. writes_marks: it may write snapshots' marks already, or
-    needn't. sees_tables: the server shows it a table to keep. gtids: whether the pipeline needs them.
+    """account: as in a GRANT, quoted. writes_marks: it may already write snapshots' marks, or needs no
+    right to. sees_tables: the server shows it at least one table to keep. gtids: the pipeline needs GTIDs.
     """
     service = facts.managed.service
     grants = tuple(_grants(facts, account, writes_marks=writes_marks, sees_tables=sees_tables))
@@ -90,7 +92,7 @@ def _quoted(text: str) -> str:
 
 
 def _differing(facts: SourceFacts) -> list[Setting]:
-    """The settings with other values. A setting unknown to the server is never asked for."""
+    """The settings to change, with the values they need. Settings the server doesn't have are left out."""
     wanted = [("binlog_format", "ROW"), ("binlog_row_metadata", "FULL")]
     if facts.variables.get("binlog_row_image", "FULL").upper() not in ("FULL", "FULL_NODUP"):
         wanted.append(("binlog_row_image", "FULL"))

@@ -69,7 +69,7 @@ Rule = Callable[[SourceFacts, SourceDemands], Iterator[Finding]]
 
 
 def preflight(facts: SourceFacts, wanted: SourceDemands) -> list[str]:
-    """The cautions, one line each. Raises SourceRefused for what capture can't do right: the worst, on one line."""
+    """The cautions, one line each. Raises SourceRefused with the first refusal: capture can't be right there."""
     sorted_findings = findings(facts, wanted)
     for finding in sorted_findings:
         if finding.level is Level.REFUSE:
@@ -78,7 +78,9 @@ def preflight(facts: SourceFacts, wanted: SourceDemands) -> list[str]:
 
 
 def findings(facts: SourceFacts, wanted: SourceDemands) -> list[Finding]:
-    """All that the rules say, refusals first, worst first. A TiDB gets one refusal: it is no source of this kind."""
+    """All findings: refusals first, each kind in the order of RULES. A TiDB gets one refusal: it is no
+    source of this kind.
+    """
     rules = (_tidb,) if facts.managed.service is Service.TIDB else RULES
     unsorted = [finding for rule in rules for finding in rule(facts, wanted)]
     return sorted(unsorted, key=lambda finding: finding.level is not Level.REFUSE)
@@ -146,7 +148,7 @@ def _grants(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
 
 
 def _replicated(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
-    """Changes from its primary are in a replica's binlog only when it is told so: OFF is MariaDB's default."""
+    """A replica logs its primary's changes only with log_slave_updates on. In MariaDB it is off by default."""
     name = next((name for name in _LOGS_REPLICATED if name in facts.variables), "")
     if name and not facts.on(name) and facts.replicates:
         yield _refuse(
@@ -163,7 +165,7 @@ def _replicated(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
 
 
 def _filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
-    """binlog_do_db and binlog_ignore_db go by the database of a row's table, and by the session's for DDL."""
+    """binlog_do_db and binlog_ignore_db test the database of a row's table, but for DDL the session's database."""
     do, ignored = facts.binlog_do_dbs, facts.binlog_ignore_dbs
     kept = [name for name in facts.databases if wanted.tables.keeps_database(name)]
     unlogged = [name for name in kept if (do and name not in do) or name in ignored]
@@ -181,7 +183,7 @@ def _filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
 
 
 def _replication_filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
-    """The log lacks changes that a replica leaves out; it lacks rows of its primary, with equal GTIDs."""
+    """A replica with filters doesn't log what it leaves out. Its GTIDs are the primary's, so nothing shows the gap."""
     for replication in facts.replications:
         lacking = [setting for setting, items in replication.filters if _leaves_out(setting, items, facts, wanted)]
         if lacking:
@@ -220,14 +222,14 @@ def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted
 
 
 def _is_like(pattern: str, name: str) -> bool:
-    """As LIKE does: % is anything, _ one character, a backslash takes their meaning away."""
+    """As LIKE: % is any text, _ is any character, and a backslash makes the next character a plain one."""
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     texts = [{"%": ".*", "_": "."}.get(part) or re.escape(part.removeprefix("\\") or part) for part in parts]
     return re.fullmatch("".join(texts), name, re.DOTALL) is not None
 
 
 def _log_engine(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
-    """MariaDB 12.3: its log in InnoDB has neither positions nor FORMAT_DESCRIPTIONs, and no BINLOG_GTID_POS."""
+    """MariaDB 12.3 can keep its log in InnoDB: without positions, FORMAT_DESCRIPTION events or BINLOG_GTID_POS."""
     engine = facts.value("binlog_storage_engine")
     if engine:
         yield _refuse(
@@ -238,7 +240,7 @@ def _log_engine(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
 
 
 def _fragments(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
-    """MariaDB 12.3 splits events of large rows into PARTIAL_ROW_DATA, an unread kind."""
+    """MariaDB 12.3 splits events of large rows into PARTIAL_ROW_DATA events. tidegate doesn't read these."""
     name = "binlog_row_event_fragment_threshold"
     if 0 < facts.number(name) < _FRAGMENTS_FROM_BYTES:
         yield _caution(
@@ -259,14 +261,16 @@ def _row_image(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
 
 
 def keeps_no_log(facts: SourceFacts) -> bool:
-    """True if a service may remove a binlog file as soon as it likes. A server of one's own keeps all then."""
+    """Whether a cloud's service may remove binlog files at any time: its setting is 0. A server of one's
+    own keeps all files with a 0.
+    """
     if facts.managed.is_amazon:
         return facts.managed.binlog_hours == 0
     return facts.managed.service is Service.AZURE and facts.number("binlog_expire_logs_seconds") == 0
 
 
 def _kept(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
-    """Nobody can read the rows of a purged file any more."""
+    """A binlog file removed before capture has read it is lost."""
     service, setting = facts.managed.service, "binlog_expire_logs_seconds"
     command = command_of(facts.managed, setting, str(BINLOG_KEPT_HOURS * 3600))
     remedy = f"`{KEEP_BINLOG}`" if facts.managed.is_amazon else command
@@ -291,7 +295,7 @@ def _modes(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
 
 
 def _names(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
-    """Where names are kept in lower case, TABLE_MAPs have them so, and patterns must match that."""
+    """If the server keeps names in lower case, so do TABLE_MAP events: patterns must be in lower case, too."""
     setting = facts.variables.get("lower_case_table_names", "0")
     if setting == "2":
         yield _refuse(

@@ -1,8 +1,8 @@
-"""Rights of tidegate's account that only snapshots need; and an administrator's part in all.
+"""Rights of tidegate's account that only snapshots need, and the statements that give all rights.
 
 In:  a cursor of the account; the facts of its server.
-Out: whether it may write marks, and reasons against marks; whether it may lock the tables of a
-     database. Statements to be pasted.
+Out: whether it may write marks, and why not; whether it may lock tables of a database. Statements for
+     an administrator to paste.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROLE: Final = re.compile(r"GRANT [`'][^ ]*@[^ ]* TO ", re.IGNORECASE)
 
 
 def marks_of(cursor: Any) -> tuple[str, bool]:
-    """(our account as in a GRANT, whether a grant of its own, not of a role, lets it write the marks of snapshots)."""
+    """(our account as in a GRANT, whether it may write the marks of snapshots). Grants of roles don't count."""
     cursor.execute("SELECT CURRENT_USER()")
     user = str(cursor.fetchone()[0])
     grantee = "@".join(f"'{part}'" for part in user.rsplit("@", 1))  # information_schema escapes nothing in it
@@ -37,7 +37,7 @@ def marks_of(cursor: Any) -> tuple[str, bool]:
 
 
 def unmarked(pipeline: Pipeline, facts: SourceFacts) -> str:
-    """The reason against marks at this server, whatever its account may; "" without one."""
+    """Why snapshots write no marks at this server, whatever the account's rights; "" if they do."""
     if pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:
         return "snapshot.marks is unlogged"
     if facts.is_read_only:
@@ -48,7 +48,7 @@ def unmarked(pipeline: Pipeline, facts: SourceFacts) -> str:
 
 
 def run_there(cursor: Any, facts: SourceFacts, pipeline: Pipeline, source: str) -> ToRun:
-    """An administrator's part: after it the pipeline can use the server as this source."""
+    """What an administrator has to run before the pipeline can use the server as this source."""
     if facts.managed.service is Service.TIDB:
         return ToRun()
     account, writes = marks_of(cursor)
@@ -59,7 +59,9 @@ def run_there(cursor: Any, facts: SourceFacts, pipeline: Pipeline, source: str) 
 
 
 def may_lock(facts: SourceFacts, database: str) -> bool:
-    """Whether snapshots may lock a table without a key there. MySQL alone asks for a right; a role may give it, too."""
+    """Whether snapshots may lock a table without a key in this database. Only MySQL needs a right for it.
+    With a role granted, the answer is yes: the role may have the right.
+    """
     if facts.flavour is not Flavour.MYSQL or facts.holds("LOCK TABLES", database):
         return True
     return any(map(_ROLE.match, facts.grants))

@@ -25,8 +25,8 @@ NAMES: Final = "SELECT table_schema, table_name FROM information_schema.tables"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Tables of one question: in these databases, and by these names. The collation may bring more: names that differ
-    in case alone.
+    """The tables one question asks about: any of the databases with any of the names. The answer may
+    have more tables, since the server's collation may ignore case.
     """
 
     databases: Sequence[str]
@@ -38,12 +38,12 @@ class Part:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The values for the text's places."""
+        """The values for the placeholders of `sql`, in order."""
         return (*self.databases, *self.tables)
 
 
 def asked_by(cursor: Any) -> Ask:
-    """The rows of a statement, by a cursor."""
+    """A function that runs a statement on the cursor and returns all its rows."""
 
     def ask(statement: str, values: Sequence[str]) -> Sequence[Sequence[Any]]:
         cursor.execute(statement, values)
@@ -66,7 +66,9 @@ def names_of(rows: Iterable[Sequence[Any]]) -> list[Name]:
 def rows_of(
     ask: Ask, select: str, names: Iterable[Name], *, where: str = "", order: str = ""
 ) -> Iterator[Sequence[Any]]:
-    """Rows of these tables alone, each table's in its order. where: one more condition."""
+    """Rows of these tables alone. where: one more condition. order: more columns for ORDER BY, with a
+    comma before each; "" leaves the rows in any order.
+    """
     for part, wanted in parts_of(names):
         conditions = part.sql + (f" AND {where}" if where else "")
         ordered = f" ORDER BY table_schema, table_name{order}" if order else ""
@@ -76,7 +78,7 @@ def rows_of(
 
 
 def parts_of(names: Iterable[Name]) -> Iterator[tuple[Part, set[Name]]]:
-    """Questions of at most CATALOG_TABLES_MAX of these tables, with the tables of each."""
+    """The names in parts of at most CATALOG_TABLES_MAX: each part, and the names it was made from."""
     in_order = sorted(names)
     for begin in range(0, len(in_order), CATALOG_TABLES_MAX):
         wanted = {*in_order[begin : begin + CATALOG_TABLES_MAX]}
@@ -85,8 +87,8 @@ def parts_of(names: Iterable[Name]) -> Iterator[tuple[Part, set[Name]]]:
 
 
 def _in(names: Sequence[str]) -> str:
-    """MariaDB takes a list of names that are equal by their collation for the first of them, and looks for no other:
-    one that is no name is equal to none.
+    """The list of an IN, as placeholders. Where all names of a list are equal by collation, MariaDB looks
+    for the first alone; the empty text in the list prevents this, as it is equal to no name.
     """
     marks = ", ".join(["%s"] * len(names))
     return f"'', {marks}" if len(names) > 1 else marks

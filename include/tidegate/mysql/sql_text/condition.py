@@ -1,7 +1,7 @@
-"""A condition as SQL, answered by a server as by us.
+"""A condition as SQL: a server gives the same answer for a row as tidegate does.
 
 In:  a Condition, its columns of text, those of dates and of years.
-Out: SQL text, true of the same rows. Texts are compared by their bytes in UTF-8, without collation and padding. A date
+Out: SQL text, true for the same rows. Texts are compared by their bytes in UTF-8, without collation and padding. A date
      beyond the calendar is NULL, as in silver (apply.zero_dates). A YEAR is its number.
 """
 
@@ -17,8 +17,8 @@ from tidegate.mysql.sql_text.sql import if_dated, quote_name
 
 @dataclass(frozen=True, slots=True)
 class ConditionSql:
-    """texts, dates, years: names of columns with text, with dates or moments, and of type YEAR, in lower case. The
-    session's time zone is UTC.
+    """Names of columns, in lower case. texts: columns with text. dates: with dates or moments. years: of
+    type YEAR. The session that runs the SQL has the time zone UTC.
     """
 
     texts: Collection[str]

@@ -16,14 +16,14 @@ UNICODE: Final = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 
 
 def double_literal(value: float) -> str:
-    """The shortest digits of this number, with an exponent: without one it would be a DECIMAL."""
+    """The fewest digits that give this number again. They have an exponent; without one, SQL reads a DECIMAL."""
     text = repr(value)
     return text if "e" in text else f"{text}e0"
 
 
 def text_literal(utf8: bytes, charset: str) -> str:
-    """A text after an introducer: the column's own, where the bytes are the same in it. Then the server has nothing to
-    convert, and may use an index.
+    """A text as a hex literal with an introducer, `_utf8mb4 x'...'`. The introducer names the column's
+    charset where the text has the same bytes in it: the server then converts nothing, and may use an index.
     """
     same = utf8.isascii() and charset not in _OTHER_BYTES
     own = same or (charset in UNICODE and max(utf8, default=0) < 0xF0)
@@ -41,9 +41,9 @@ def key_order(key: tuple[str, ...]) -> str:
 
 
 def above(key: Sequence[str | ByNumber], bound: tuple[str, ...]) -> str:
-    """A condition: keys above the bound, which may have the first columns alone.
+    """A condition: keys above the bound. The bound may have values for the key's first columns alone.
 
-    Written out, since servers don't use an index for a comparison of rows.
+    It isn't `(a, b) > (1, 2)`, since servers use no index for a comparison of rows.
     """
     return _beyond(key, bound, ">", ">")
 
@@ -55,15 +55,15 @@ def upto(key: Sequence[str | ByNumber], bound: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ByNumber:
-    """A key column whose values are ordered by numbers from 0 to `last` that servers find in an index one by one, and
-    not from one to another: an ENUM's.
+    """A key column of type ENUM. Its values are ordered by their numbers, 0 to `last`. An index finds a
+    single number, but not a range of numbers.
     """
 
     name: str
     last: int
 
     def compared(self, sign: str, number: int) -> str:
-        """A condition that an index has."""
+        """The range as a list of its numbers, which an index can find."""
         first = number + (sign == ">") if sign[0] == ">" else 0
         last = self.last if sign[0] == ">" else number - (sign == "<")
         return f"{quote_name(self.name)} IN ({', '.join(map(str, range(first, last + 1)))})" if first <= last else "0"
@@ -77,8 +77,8 @@ def compared(column: str | ByNumber, sign: str, literal: str) -> str:
 
 
 def _beyond(key: Sequence[str | ByNumber], bound: tuple[str, ...], strict: str, last: str) -> str:
-    """As a >= 1 AND (a > 1 OR (a = 1 AND b > 2)): by what stands beside the ORs a server finds where the index's range
-    begins. Without the a = 1 it would begin at the first row of 1, each time.
+    """Such as a >= 1 AND (a > 1 OR (a = 1 AND b > 2)). The a >= 1 outside of the OR shows the server where
+    the index's range begins. The a = 1 before b > 2 lets it begin there, not at the first row with a = 1.
     """
     said = compared(key[len(bound) - 1], last, bound[-1])
     for column, value in reversed(list(zip(key, bound[:-1], strict=False))):
@@ -88,5 +88,5 @@ def _beyond(key: Sequence[str | ByNumber], bound: tuple[str, ...], strict: str, 
 
 
 def if_dated(date: str, value: str) -> str:
-    """An expression's value where another is a date of the calendar, else NULL."""
+    """SQL: `value` where `date` is a date of the calendar (not 2024-02-30), else NULL."""
     return f"IF(FROM_DAYS(TO_DAYS({date})) = CAST({date} AS DATE), {value}, NULL)"

@@ -1,7 +1,7 @@
 """information_schema, asked for the tables that are wanted.
 
 In:  a cursor, names of tables.
-Out: the server's word on them, by (database, table).
+Out: what the server says of them, by (database, table).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True)
 class InformationSchema:
-    """ask: a server."""
+    """Answers of information_schema. ask: runs a statement at the server."""
 
     ask: Ask
 
@@ -64,7 +64,9 @@ class InformationSchema:
         return columns
 
     def _knows_generated(self) -> bool:
-        """MySQL 5.6 and MariaDB before 10.2.5 can't say what a generated column is made from; 5.6 has none."""
+        """Whether information_schema has the expressions of generated columns. MariaDB before
+        10.2.5 hasn't them, nor has MySQL 5.6, which has no such columns.
+        """
         statement = (
             "SELECT 1 FROM information_schema.columns WHERE table_schema = 'information_schema'"
             " AND table_name = 'COLUMNS' AND column_name = 'GENERATION_EXPRESSION'"

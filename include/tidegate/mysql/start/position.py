@@ -162,9 +162,10 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
 
 
 def check_sends(run: RunningCapture, facts: SourceFacts, point: BinlogCheckpoint) -> None:
-    """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal.
+    """Ask the server to send from there, and close the stream. Raises the server's refusal: MariaDB says
+    only when asked that the log before is purged.
 
-    Without semi_sync: a commit must not wait for the reply of a reader that goes away at once.
+    It asks without semi_sync: no commit may wait for the reply of a reader that goes away at once.
     """
     asked = looking(dump_request(run.pipeline, run.source_name, facts, point))
     stream = DumpStream.open(run.connection, asked)
@@ -175,8 +176,8 @@ def check_sends(run: RunningCapture, facts: SourceFacts, point: BinlogCheckpoint
 
 
 def _first_asked_for(facts: SourceFacts, place: BinlogPlace) -> Position:
-    """Where to begin. Beyond 4 GiB, where the protocol can't point, a file holds one large transaction and nothing
-    after it but its ROTATE event: the next file goes on from there.
+    """Where to begin. The protocol can't point beyond 4 GiB of a file. A file as long holds a large
+    transaction; if nothing but a ROTATE event follows the place, the next file's beginning is the same.
     """
     position = Position.of(place.file, place.replay_from)
     if position.offset <= OFFSET_MAX:
@@ -192,7 +193,7 @@ def _first_asked_for(facts: SourceFacts, place: BinlogPlace) -> Position:
 
 
 def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
-    """How to ask for what is captured already, from a position on; nobody's commit waits for it."""
+    """Makes requests for captured log, again, from a position on. No commit waits for their replies."""
     plain = looking(dump_request(pipeline, source_name, facts, NOTHING))
     return lambda position: replace(plain, mode=DumpMode.POSITION, gtid="", position=position)
 

@@ -72,8 +72,8 @@ class Began:
         return beginning(*place, self.gtid_executed, self.server_id, self.server_uuid)
 
     def still_there(self, facts: SourceFacts) -> bool:
-        """Whether this server's files reach back to it. Another server can only be known for its replica by the names
-        in MySQL's GTIDs: MariaDB's are numbers, and any server counts so far.
+        """Whether the server's files reach back to this start. Another server passes if the start has GTIDs
+        of MySQL, since these name their server. MariaDB's GTIDs are numbers that any server may have.
         """
         if (facts.server_id, facts.server_uuid) != (self.server_id, self.server_uuid):
             return facts.flavour is Flavour.MYSQL and bool(self.gtid_executed)
@@ -99,17 +99,18 @@ def without_columns(source: str, database: str, table: str, position: Position, 
 
 
 def recorded_start(lake: LakeFiles, source: str) -> Began | None:
-    """That of the newest baseline; None before there is one. Raises LakeUnavailable."""
+    """The start of the newest baseline; None before there is one. Raises LakeUnavailable."""
     rows = _rows(lake, source, ["source", "version", _COLUMN])
     recorded = [row for row in rows if row[_COLUMN]]
     return Began(**json.loads(max(recorded, key=lambda row: row["version"])[_COLUMN])) if recorded else None
 
 
 def check_settings(lake: LakeFiles, source: str, facts: SourceFacts) -> None:
-    """Raises SourceRefused when the server takes names, or carries out foreign keys, otherwise than at the baseline.
+    """Raises SourceRefused if the server's settings for names' case, or for foreign keys, aren't the
+    baseline's.
 
-    The meaning of schema_history's tables follows from these settings. A lake that is away is asked on the next
-    connection: capture goes on without it.
+    What schema_history's rows mean depends on these settings. If the lake is away, capture goes on, and
+    the next connection checks.
     """
     filters = [("source", "==", source), ("database", "==", ""), ("table", "==", "")]
     try:

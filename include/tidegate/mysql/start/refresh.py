@@ -51,7 +51,11 @@ class StoppedAt:
 def refreshed(
     connection: Connection, last: TableVersion, stop: StoppedAt, next_id: int, answers: ColumnAnswers
 ) -> TableVersion:
-    """Raises SchemaMismatch and PositionLost with what is needed instead, SourceUnavailable to try again."""
+    """The table's new version, from the server's columns. next_id: the first id for new columns.
+
+    Raises SchemaMismatch or PositionLost if a refresh isn't possible, with what to do instead;
+    SourceUnavailable if it may work later.
+    """
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
     asked_before = (last.kind, last.commit_ts) == (REFRESHED, stop.at_ts)  # and ended before the table went on
@@ -90,7 +94,7 @@ def _at(last: TableVersion, stop: StoppedAt) -> str:
 
 
 def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: ColumnAnswers) -> TableVersion:
-    """The server's columns under the ids that they had."""
+    """The server's columns, with the ids their names had. Raises SchemaMismatch if one may be renamed."""
     renamed = {new.lower(): old.lower() for old, new in answers.renamed.items()}
     known = {column.name.lower(): column.id for column in last.columns}
     ids = {c.id: known.get(renamed.get(c.name.lower(), c.name.lower()), c.id) for c in now.columns}
@@ -119,5 +123,5 @@ def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: Col
 
 
 def _as_before(column: Column, old: Column | None) -> Column:
-    """The facts from DDL that information_schema doesn't tell."""
+    """The column with facts that only DDL tells, taken from its earlier version."""
     return column if old is None else replace(column, on_update=old.on_update, no_default=old.no_default)

@@ -29,7 +29,9 @@ _OWNED: Final = re.compile(r"[^,\s]+")
 
 
 def settled(info: ConnectionInfo, facts: SourceFacts) -> SourceFacts:
-    """Raises SourceUnavailable when what is in the log isn't committed for SETTLE_SECONDS."""
+    """The facts, with a position and GTIDs before which all is committed. Raises SourceUnavailable if a
+    transaction in the log isn't committed after SETTLE_SECONDS.
+    """
     with connect(info) as connection, connection.cursor() as cursor:
         try:
             end = _mariadb(cursor) if facts.flavour is Flavour.MARIADB else _mysql(cursor, facts)
@@ -40,7 +42,9 @@ def settled(info: ConnectionInfo, facts: SourceFacts) -> SourceFacts:
 
 
 def _mariadb(cursor: Any) -> tuple[Position | None, str]:
-    """The server knows how far of its log is committed: START TRANSACTION WITH CONSISTENT SNAPSHOT rests on it."""
+    """MariaDB shows the end of the committed log in Binlog_snapshot_*; START TRANSACTION WITH CONSISTENT
+    SNAPSHOT uses the same.
+    """
     cursor.execute("SHOW STATUS LIKE 'Binlog_snapshot_%'")
     status = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
     position = Position.of(status["binlog_snapshot_file"], int(status["binlog_snapshot_position"]))
@@ -50,7 +54,9 @@ def _mariadb(cursor: Any) -> tuple[Position | None, str]:
 
 
 def _mysql(cursor: Any, facts: SourceFacts) -> tuple[Position | None, str]:
-    """Transactions own their GTID from before they are in the log until they are committed."""
+    """Wait until each GTID owned now is no longer owned. A transaction owns its GTID before it is in the
+    log, until it is committed.
+    """
     position = current_position(cursor)
     waiting, until = _owned(cursor), time.monotonic() + SETTLE_SECONDS
     while waiting and time.monotonic() < until:
@@ -67,7 +73,7 @@ def _mysql(cursor: Any, facts: SourceFacts) -> tuple[Position | None, str]:
 
 
 def _owned(cursor: Any) -> set[str]:
-    """uuid:number of each, from `uuid:number#thread:number#thread, ...`."""
+    """The owned GTIDs as uuid:number. The server writes `uuid:number#thread:number#thread, ...`."""
     cursor.execute("SELECT @@GLOBAL.gtid_owned")
     owned = set()
     for part in _OWNED.findall(str(cursor.fetchone()[0])):

@@ -35,7 +35,9 @@ _ACTION: Final = re.compile(r"\) ON (?:DELETE|UPDATE) (CASCADE|SET NULL|SET DEFA
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """partitioning: None when SHOW CREATE TABLE has none. union: the tables under a MERGE table."""
+    """What SHOW CREATE TABLE says of a table. partitioning: None without partitions. union: the tables
+    under a MERGE table.
+    """
 
     partitioning: Partitioning | None
     foreign_keys: tuple[ForeignKey, ...] = ()
@@ -43,7 +45,7 @@ class ShownTable:
 
 
 def server_settings(cursor: Any) -> ServerSettings:
-    """As they are now."""
+    """The server's settings as they are now."""
     cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({', '.join(['%s'] * len(NAMES))})", NAMES)
     return ServerSettings.of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
 
@@ -63,7 +65,9 @@ def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -
 
 
 def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, settings: ServerSettings) -> ShownTable:
-    """The text of SHOW CREATE TABLE, which is UTF-8 but for a binary column's DEFAULT in MariaDB: its bytes."""
+    """shown: the answer of SHOW CREATE TABLE. It is UTF-8, but in MariaDB the DEFAULT of a binary column
+    stands there as plain bytes.
+    """
     text = shown.decode(errors="surrogateescape")
     try:
         statement = read(text, database=name[0], sql_mode=sql_mode, server=server)
@@ -75,6 +79,6 @@ def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, setti
     context = Context(server, ("", ""), lambda: 0, EventSaid(), settings, name)
     keys = created_storage(statement.storage, statement.indexes, context)[1]
     partitioning = statement.partitioning
-    if "\\udc" in repr(partitioning):  # which escapes what surrogateescape made
+    if "\\udc" in repr(partitioning):  # repr writes surrogateescape's characters as \\udcXX
         partitioning = Partitioning(unknown="SHOW CREATE TABLE shows bytes that are no text among its partitions")
     return ShownTable(partitioning, keys, statement.storage.union or ())

@@ -36,8 +36,8 @@ Name = tuple[str, str]
 
 
 def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
-    """Whether some of its log isn't committed, or may not be: of transactions without GTIDs in MySQL nothing tells
-    (mysql/start/settled.py), nor of XA branches where the account may not look (mysql/start/prepared.py).
+    """Whether some of the log may not be committed yet. MySQL without GTIDs doesn't show it
+    (mysql/start/settled.py). An account without the right can't see XA branches (mysql/start/prepared.py).
     """
     if facts.flavour is Flavour.MYSQL and facts.value("gtid_mode").upper() != "ON":
         return True
@@ -48,9 +48,8 @@ def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
 
 
 def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = SETTLE_SECONDS) -> set[Name]:
-    """Those of the tables with a row, committed or not. The call waits for holders of one, wait_seconds in all.
-
-    Raises MySQLError for a missing table.
+    """The tables that hold a row, committed or not. It waits for locked rows, wait_seconds in all; a table
+    still locked then counts as holding one. Raises MySQLError for a missing table.
     """
     written: set[Name] = set()
     waiting, until = set(names), time.monotonic() + wait_seconds
@@ -78,7 +77,9 @@ def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = 
 
 
 def _holds_row(cursor: Any, name: Name) -> bool | None:
-    """None while another one's row is in the way. In a transaction, as SERIALIZABLE locks nothing outside of one."""
+    """Whether a table holds a row; None while another session's lock is in the way. It asks in a
+    transaction: outside of one, SERIALIZABLE takes no locks.
+    """
     cursor.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")  # of the next one
     cursor.execute("START TRANSACTION")
     try:

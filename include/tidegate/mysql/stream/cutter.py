@@ -160,7 +160,7 @@ class Cutter:
         return [] if self._state["stop_at"] else self._cut_all()
 
     def heartbeat(self, clock_ms: int) -> Segment | None:
-        """A row to move resolved_ts to the source's clock; None when it's no progress or a payload waits."""
+        """A row that moves resolved_ts to the source's clock; None if it's no progress, or a payload waits."""
         resolved = compose(clock_ms)
         busy = self.open or self._state["length"] or self._state["stop_at"] or self._state["position"] == _UNKNOWN
         if busy or resolved <= self.resolved_ts:
@@ -242,7 +242,7 @@ class Cutter:
         return False, segments
 
     def _mark(self, kind: int, event: bytes, whole: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        """Note in flags and tables a planner's facts about the next event."""
+        """Add the next event to the segment's flags and tables, for planners."""
         checksum, ddl_tables = int(self._space.transaction[scan.CHECKSUM]), self.settings.ddl_tables
         if kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
             if kind == EventType.QUERY:
@@ -276,7 +276,7 @@ class Cutter:
         return self._seeking
 
     def _elsewhere(self, header: EventHeader) -> tuple[bool, list[Segment]]:
-        """An event elsewhere than at the last one's end: known already, or a leap proved by GTIDs, or corrupt."""
+        """Take an event that doesn't begin at the last one's end: known, or behind a leap that GTIDs prove."""
         position = int(self._state["position"])
         if self._seeks() and header.type in FRAME:
             return True, []
@@ -386,7 +386,7 @@ class Cutter:
         return segment
 
     def _look_inside(self, payload: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        """Events in compressed transactions count for flags and tables as if they stood in the log."""
+        """Add events inside compressed transactions to flags and tables, as if they weren't compressed."""
         checksum = int(self._space.transaction[scan.CHECKSUM])
         flags, names = payload_names(payload, checksum, self.settings.ddl_tables)
         self._flags |= flags

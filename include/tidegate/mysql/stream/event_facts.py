@@ -55,7 +55,10 @@ BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TA
 
 
 def described_format(event: bytes, where: str) -> tuple[bytes, int]:
-    """(a FORMAT_DESCRIPTION as it stands in a closed file, bytes of the checksum after each event). StreamCorrupt."""
+    """(a FORMAT_DESCRIPTION as it stands in a closed file, bytes of the checksum after each event).
+
+    Raises StreamCorrupt.
+    """
     closed = closed_file(event)
     checked = event[-5] == 1
     if checked and zlib.crc32(closed[:-4]) != int.from_bytes(event[-4:], "little"):
@@ -64,7 +67,7 @@ def described_format(event: bytes, where: str) -> tuple[bytes, int]:
 
 
 def restarted(format_description: bytes) -> bool:
-    """Whether a file's FORMAT_DESCRIPTION says that its server was started with it, and not just a new file begun."""
+    """Whether a file's FORMAT_DESCRIPTION says that the server began this file when it started."""
     created = _HEADER + 2 + 50  # after two versions
     return format_description[created : created + 4] != bytes(4)
 
@@ -72,7 +75,8 @@ def restarted(format_description: bytes) -> bool:
 def rotate_target(event: bytes) -> tuple[str, int]:
     """(file, offset) of a ROTATE: u64 offset, then the name up to the end.
 
-    Before the first FORMAT_DESCRIPTION nobody says whether a checksum follows the name: it does when it fits.
+    Before the first FORMAT_DESCRIPTION it isn't known whether a checksum follows the name. If the last
+    four bytes are the event's checksum, one does.
     """
     body = event[_HEADER:]
     if len(body) > 12 and zlib.crc32(event[:-4]) == int.from_bytes(event[-4:], "little"):
@@ -113,7 +117,7 @@ def compressed_query_names(event: Event, checksum: int, ddl_tables: DdlTables) -
 
 
 def payload_names(data: Event, checksum: int, ddl_tables: DdlTables) -> tuple[SegmentFlag, set[str]]:
-    """(flags, names of tables) of whole events among which are TRANSACTION_PAYLOADs."""
+    """(flags, names of tables) of whole events, with those inside of TRANSACTION_PAYLOADs."""
     flags, names = SegmentFlag(0), set[str]()
     try:
         for piece in expand(data, checksum, "payload + {}".format):

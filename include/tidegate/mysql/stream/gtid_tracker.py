@@ -17,7 +17,7 @@ from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 
 
 class GtidTracker:
-    """The executed set of one source. With `strict` a repeated GTID is an error (dump by GTID only)."""
+    """The executed GTIDs of one source. strict: a repeated GTID is an error; set if the dump is by GTID."""
 
     def __init__(self, flavour: Flavour, executed: str, *, strict: bool) -> None:
         self._strict = strict
@@ -70,6 +70,6 @@ class GtidTracker:
 
 
 def _uuid(high: int, low: int) -> str:
-    """The walk reads the 16 bytes as two little-endian integers."""
+    """A uuid's text. The walk reads its 16 bytes as two little-endian integers."""
     mask = (1 << 64) - 1
     return str(uuid.UUID(bytes=(high & mask).to_bytes(8, "little") + (low & mask).to_bytes(8, "little")))

@@ -26,7 +26,9 @@ _SURELY_BEFORE: Final = 0.8  # of a period after the last arrival, in which a he
 
 
 class LogEnd:
-    """Whether a heartbeat stands at the end of the server's log. position: ours in its file at the start."""
+    """Whether a heartbeat came at the end of the server's log. position: the stream's place in its file
+    at the start.
+    """
 
     def __init__(self, position: int, flavour: Flavour, dump: DumpMode) -> None:
         self._passes_over = flavour is Flavour.MYSQL and dump is DumpMode.GTID

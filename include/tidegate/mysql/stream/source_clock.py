@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 
 
 class SourceClock:
-    """Lives as long as a run, over several connections. Before the first answer this machine's own clock must do."""
+    """The source's clock, for one run over several connections. Before the first answer, it is this
+    machine's clock.
+    """
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -40,7 +42,7 @@ class SourceClock:
 
     @property
     def now_ms(self) -> float:
-        """The expected time of the clock now. This machine's own may jump, and counts for nothing."""
+        """The expected time of the source's clock now. Jumps of this machine's own clock don't move it."""
         return self._offset_ms + time.monotonic() * 1000
 
     @property
@@ -59,7 +61,7 @@ class SourceClock:
         return said_ms
 
     def note(self, segments: Iterable[Segment]) -> None:
-        """Segments that were cut. The log says at most once a minute that commits are dated earlier than they say."""
+        """Take the segments just cut. If commits were dated earlier than they say, log it, at most once a minute."""
         self.lowered += sum(segment.ceiling_ms > 0 for segment in segments)
         if self.lowered > self._reported and time.monotonic() - self._reported_at >= CLOCK_TOLD_SECONDS:
             self._reported, self._reported_at = self.lowered, time.monotonic()
