@@ -293,6 +293,21 @@ def test_a_table_says_how_its_snapshot_does() -> None:
     assert "<dt>Snapshot</dt>" not in table_view(view(), "shop.orders_00001", ())
 
 
+def test_the_page_begins_with_the_waiting_tables_and_what_ends_each_wait() -> None:
+    look = view(held=False)
+    assert look.standing is not None
+    assert "Waiting tables" not in pipeline_view(look, TablesAsked())
+    goes_on = replace(table("shop.a", State.RELEASED), way_out="it catches up by itself")
+    held = [replace(table(f"shop.<{number}>", State.HELD), way_out="approve <it>") for number in range(6)]
+    shown = pipeline_view(replace(look, standing=replace(look.standing, tables=(goes_on, *held))), TablesAsked())
+    Balanced().feed(shown)
+    waits = shown[shown.index("Waiting tables") : shown.index("The road")]
+    assert re.findall(r"<li><a [^>]*>([^<]*)</a>([^<]*)</li>", waits) == [
+        (f"shop.&lt;{number}&gt;", " is held. What ends it: approve &lt;it&gt;") for number in range(5)
+    ]
+    assert "and 2 more, in the list of tables below" in waits
+
+
 @pytest.mark.parametrize(
     ("hours", "words"),
     [

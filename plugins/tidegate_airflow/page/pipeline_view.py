@@ -28,7 +28,7 @@ from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.table_view import what_changed
-from tidegate_airflow.page.tables_list import TablesAsked, table_page, tables_list
+from tidegate_airflow.page.tables_list import WORDS, TablesAsked, table_page, tables_list
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines import PipelineView
 
 
+_WAITING_SHOWN: Final = 5
 _ARROW: Final = "<span class='arrow' aria-hidden='true'>&rarr;</span>"
 
 
@@ -49,6 +50,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
         return head
     held, logical = {table.table for table in view.standing.held}, view.pipeline.tables.logical
     parts = (
+        _waiting(view, view.standing),
         _road(view, view.standing),
         _safety(view, view.standing),
         _history(view.timeline, asked, len(view.standing.sources)),
@@ -63,6 +65,20 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
     )
     tables = tables_list(view, asked, can_act=can_act) + _unseen(view.standing)
     return head + "".join(parts) + tables + maintenance(view)
+
+
+def _waiting(view: PipelineView, stands: CaptureStanding) -> str:
+    """The first waiting tables, held ones before others, and the end of each wait; "" without any."""
+    waits = sorted((table for table in stands.tables if table.state.waits), key=lambda of: of.state is not State.HELD)
+    lines = (
+        f"<li><a href='{escape(table_page(view, table.table))}'>{escape(table.table)}</a> is {WORDS[table.state]}."
+        + (f" What ends it: {escape(table.way_out)}" if table.way_out else "")
+        + "</li>"
+        for table in waits[:_WAITING_SHOWN]
+    )
+    left = len(waits) - _WAITING_SHOWN
+    more = f"<li>and {left:,} more, in the list of tables below</li>" if left > 0 else ""
+    return f"<ul aria-label='Waiting tables'>{''.join(lines)}{more}</ul>" if waits else ""
 
 
 def _road(view: PipelineView, stands: CaptureStanding) -> str:

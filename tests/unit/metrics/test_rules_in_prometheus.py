@@ -87,3 +87,32 @@ def test_a_rule_fires_after_its_time_and_not_before(alert: Alert, promtool: str,
         file = tmp_path / f"{term.metric}.yaml"
         file.write_text(yaml.safe_dump(written))
         said(promtool, "test", "rules", str(file))
+
+
+def test_the_alert_of_an_overdue_hour_names_the_tables_that_it_waits_for(promtool: str, tmp_path: Path) -> None:
+    waits = [series("tidegate_waiting_table_overdue_seconds", {"table": name}, 900) for name in ("shop.a", "shop.b")]
+    other = {"pipeline": "other", "table": "crm.c"}
+    late = series("tidegate_hour_overdue_seconds", {"table": "*"}, 900)
+    said_of = RULES[Alert.HOUR_OVERDUE].do.format(pipeline="pipeline")
+    alert = {
+        "exp_labels": {"severity": "warning", "pipeline": "pipeline", "table": "*"},
+        "exp_annotations": {
+            "summary": "pipeline: an hour of * is over for 15m 0s and isn't complete",
+            "description": f"{said_of} It waits for: shop.a shop.b",
+            "runbook": "docs/runbooks/hour-overdue.md",
+        },
+    }
+    written = {
+        "rule_files": [str(FILE)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [late, *waits, series("tidegate_waiting_table_overdue_seconds", other, 900)],
+                "alert_rule_test": [{"alertname": "TidegateHourOverdue", "eval_time": "5m", "exp_alerts": [alert]}],
+            }
+        ],
+    }
+    file = tmp_path / "overdue.yaml"
+    file.write_text(yaml.safe_dump(written))
+    said(promtool, "test", "rules", str(file))
