@@ -7,7 +7,7 @@ Out: Source and SourceReader, as capture/run.py uses them; SchemaFeed, PrewriteF
 Why a reader that keeps these rules loses nothing and doubles nothing:
 
 - `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order. Each continues the one
-  before it in seq and in commit_ts, and `checkpoint` stands after the last one given, so the given
+  before it in seq and in commit_ts, and `checkpoint` stands after the last one given. Therefore the given
   events are exactly those at or before `checkpoint`, and all others lie after it.
 - The loop first syncs given segments to the value log. Only then it takes over `checkpoint` as its own,
   hands the segments to the lander, or lets the reader acknowledge them. Until then the source still has

@@ -6,7 +6,7 @@ In:  the records in a source's segments, in log order. A Pending is the end of r
 Out: Prewrites: each has its state, and points to its rows in bronze.
 
 A Pending never holds resolved_ts back. Its rows are due at the commit_ts of its answer, which is
-the answer's place in the log, so a window is complete without the prewrites that are open at its
+the answer's place in the log. Therefore a window is complete without the prewrites that are open at its
 end. A window with an answer gets the rows, however far back in bronze they lie. An open transaction
 in which a segment was cut is something else: it has its own commit_ts, resolved_ts waits for it,
 and the neighbouring segments say whether it went on (segments/window.py).

@@ -97,7 +97,7 @@ def choose_cut(
 
     (low_ts, cut_ts] has at most bytes_max of payload, unless already the first transaction ends
     beyond that. A segment that ends after the cut is read again by the next window. With many
-    sources such segments alone may fill bytes_max, so a window may always have twice as much as
+    sources such segments alone may fill bytes_max. Therefore a window may always have twice as much as
     they have: at least half of what it reads is then done.
     """
     frontier = resolved_everywhere(refs, sources)

@@ -7,7 +7,7 @@ Out: as rows.py; and, per column and row, whether the value is known. It decodes
      too: the order stays.
 
 MODE_NET: the value of an update is the after image's. If the after image lacks a column, it is
-unchanged, and the before image's value counts. A column in neither image is an error, so is an
+unchanged, and the before image's value counts. A column in neither image is an error, and so is an
 absent virtual column, which may have changed. The absent columns of a write have their defaults,
 which batch.py fills in. A delete needs the identity of its row: the key, or every column of a table
 without a key. Unasked columns may be absent everywhere. MODE_IMAGES: every image is a row, as it

@@ -4,7 +4,7 @@ In:  a segment; per piece of it the rows to remove.
 Out: a segment with the same length and CRC-32C (same_crc.py), with events at the same places, in the same transactions.
 
 A place in the log is `start_pos` plus an offset in the payload, and schema_history, changelogs and ledgers have such
-places, so a captured event that gets shorter is filled up to its old length:
+places. Therefore a captured event that gets shorter is filled up to its old length:
 - an event of type IGNORABLE follows it, if there is enough room;
 - else a rows event gets extra data before its rows, as version 2 allows (version 1 becomes 2);
 - a TRANSACTION_PAYLOAD gets wider integers in its header.

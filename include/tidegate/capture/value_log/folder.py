@@ -5,7 +5,7 @@ Out: value_log_folder(): the log's folder. settled_folder(): the same, after a l
      was moved there.
 
 Once, a log was directly in capture.value_log_path if the pipeline had one source, and in a
-subfolder if it had several, so a second source made the first one's log vanish, with its
+subfolder if it had several. Therefore a second source made the first one's log vanish, with its
 acknowledged commits. Such a log is moved to its present place: its files go one by one into a
 folder beside it, which is renamed in the end. A start killed in between leaves both parts, and the
 next start continues with them.

@@ -6,7 +6,7 @@ Errors are numbers here. Each decoder makes messages of them.
 
 Numba's disk cache checks time and size of one file only. But a kernel's machine code also has what it inlined from
 other files: constants of layout.py, functions of memory.py. Code from one half of an update, together with the other
-half, could read anywhere, so the cache is in a folder named by a digest of all these sources.
+half, could read anywhere. Therefore the cache is in a folder named by a digest of all these sources.
 """
 
 from __future__ import annotations

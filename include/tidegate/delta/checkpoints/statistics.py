@@ -5,7 +5,7 @@ In:  a checkpoint's `add.stats_parsed` (PROTOCOL.md, "Checkpoints":
 Out: the text of `stats` ("Per-file Statistics"), made column by column.
 
 Bounds are only left out, never widened or guessed: a missing bound says nothing. NaN and infinities
-are left out, since JSON has no number for them, so are years with more than four digits, which ISO
+are left out, since JSON has no number for them, and so are years with more than four digits, which ISO
 8601 lacks. Timestamps are cut to milliseconds, downwards, as the protocol has them in statistics:
 readers know this.
 """

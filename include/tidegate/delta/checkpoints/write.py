@@ -5,7 +5,7 @@ Out: a classic checkpoint (V1 spec, one Parquet file), and `_last_checkpoint`.
 
 Why it is right:
 1. Actions are reconciled by the protocol ("Action Reconciliation"). The newest reference to a
-   logical file (path and deletion vector) wins, so do the newest protocol, the newest metaData, the
+   logical file (path and deletion vector) wins. So do the newest protocol, the newest metaData, the
    newest txn per application, and the newest domainMetadata per domain. Removed domains go.
    Tombstones stay while VACUUM may need them, in Delta's own words: while deletionTimestamp is
    later than now less delta.deletedFileRetentionDuration.

@@ -7,7 +7,7 @@ PROTOCOL.md, "Metadata Cleanup". All objects back to delta.logRetentionDuration 
 checkpoint before the oldest version among them. Why it is safe at any time, in any number of
 processes:
 1. A cut is a whole checkpoint that was just read, and every commit from its version to the newest
-   exists, so each version from the cut on can be read as before. The cut is at least a day old: a
+   exists. Therefore each version from the cut on can be read as before. The cut is at least a day old: a
    reader that listed the log before it existed, and still reads commits it replaces, has ended by
    now.
 2. `_last_checkpoint` never names a removed object: no cut lies after it.

@@ -5,8 +5,8 @@ Out: names of the deleted files.
 
 A file stays in three cases: the newest version has it; the version that was the newest when the
 retention time began has it; it is hardly older than the retention time (COMMIT_SECONDS_MAX). A file
-that came to the table later is young, unless its writer took very long from the file to its commit,
-so tombstones aren't needed, and a file stays if any version had it within the retention time. If
+that came to the table later is young, unless its writer took very long from the file to its commit.
+Therefore tombstones aren't needed, and a file stays if any version had it within the retention time. If
 the log doesn't reach back so far, nothing is deleted.
 """
 

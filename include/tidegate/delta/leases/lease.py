@@ -19,7 +19,7 @@ or too slow:
   If it is the holder's, the taker watches again. If it is the taker's, the holder's term was over,
   and its entry is refused.
 - A late request, or a process that slept between looking and asking, may make an entry whose number
-  was used and removed long ago, so a taker looks again after its entry was made, and holds nothing
+  was used and removed long ago. Therefore a taker looks again after its entry was made, and holds nothing
   unless this is the newest. And a holder's renewal counts only if the answer came within the term
   before: until then nobody else could make an entry.
 - The newest entry is never removed: a holder removes entries some numbers below its own.
@@ -28,7 +28,7 @@ or too slow:
 
 Not guaranteed: that a holder does nothing after check() passed. It may sleep between check() and
 its next action, a request may take long, a virtual machine may be frozen without its clock
-noticing, so a write that must not come from a former holder carries the epoch, and is refused where
+noticing. Therefore a write that must not come from a former holder carries the epoch, and is refused where
 a larger one is recorded (a transaction version in a Delta commit). The folder must not be emptied
 while somebody holds the lease or relies on its epochs.
 """

@@ -62,7 +62,7 @@ class LogStore(Protocol):
         """Put-if-absent; durable when it returns.
 
         True: this call made the object. False: the name is taken, perhaps by this very call: the
-        store's client may have repeated the request after a lost answer, so the caller reads it
+        store's client may have repeated the request after a lost answer. Therefore the caller reads it
         back, and looks for its own mark. LakeUnavailable: unknown.
         """
 

@@ -3,7 +3,7 @@
 In:  a folder of the store.
 Out: nothing, or LakeRefused. One object stays in the folder, the same for all callers.
 
-Some stores treat a conditional PUT as a plain one, and report success, so the same name is made
+Some stores treat a conditional PUT as a plain one, and report success. Therefore the same name is made
 twice: if both succeed, the second one has overwritten the first. If the name is taken at the first
 try, this has shown it already: later starts of a lake cost one failing conditional PUT and a look.
 """

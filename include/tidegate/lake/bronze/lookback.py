@@ -8,7 +8,7 @@ Each segment of such a source names the latest timestamp so far (max_commit_ts n
 far the source is resolved. Take the first segment that names something above the low end. Let R be
 what was resolved directly before it. A row not yet committed at the low end is in a segment that
 names R or more: when the row came, at most R was resolved, and the row was above that, or came
-after a row that was, so a window needs no memory of waiting rows: bronze has it.
+after a row that was. Therefore a window needs no memory of waiting rows: bronze has it.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> 
 
 
 def _of_source(source: str, everywhere: Floor, known: FollowedSources) -> Floor:
-    """A source behind the cut keeps its own segments, so does a source that apply doesn't know yet."""
+    """A source behind the cut keeps its own segments, and so does a source that apply doesn't know yet."""
     new = known.selection is not None and source not in known.selection.sources and source not in known.sources_left
     at = 0 if new else known.behind.get(source)
     if at is None or at >= everywhere.commit_ts:

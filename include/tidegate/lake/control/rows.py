@@ -4,7 +4,7 @@ In:  a lake, a table of tables/, rows as dicts.
 Out: commits; Arrow tables.
 
 An append is decided on the newest state of the log, and committed at the version after it. If
-another commit has that version, it is decided again, so its conditions are true of the version
+another commit has that version, it is decided again. Therefore its conditions are true of the version
 directly before it: its application transaction (id, version) isn't there yet, and nobody else has
 claimed the table.
 """

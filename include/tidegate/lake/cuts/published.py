@@ -6,16 +6,16 @@ Out: a Cut: its complete tables with the version to read; the other tables, and 
 
 Why the versions of a cut belong together, for any number of sources:
 1. A cut_ts is at or below the resolved_ts of every source that isn't behind. resolved_ts moves at ends
-   of transactions only, so no transaction at or below the cut comes any more, and none is half in it.
+   of transactions only. Therefore no transaction at or below the cut comes any more, and none is half in it.
 2. A table's window ends at the cut in one Delta commit: its version holds the table's changes up to
    the cut. The window's rows of control/cuts and the cut's own row are one commit: a reader of a cut
    sees all its versions.
 3. A table without a row since an earlier cut had no change: its earlier version is its version at
    this cut.
-4, so a reader picks an existing cut, then for each table the newest row at or below it. A commit_ts
+4. A reader therefore picks an existing cut, then for each table the newest row at or below it. A commit_ts
    between two kept cuts is no cut: rows of forgotten cuts may be missing there for some tables
    (kept_cuts.py).
-5. A table that isn't at the cut is named in control/table_states before the cut is published, so is a
+5. A table that isn't at the cut is named in control/table_states before the cut is published. So is a
    source left behind, with its tables. A later row of that log counts, too.
 6. A table's versions go up, in one log. If a later row has a lower version or another id, silver was
    put back or made anew: the earlier version is now something else, or gone.

@@ -4,7 +4,7 @@ In:  silver's marker table (tables.MARKER), right after a cut was published.
 Out: rows of control/latency; percentiles of the last minutes for `tidegate status`.
 
 A marker holds the source's clock when it was written, and how far that clock was ahead of the
-writer's machine, so the figures are as exact as the clocks of the two machines agree (NTP:
+writer's machine. Therefore the figures are as exact as the clocks of the two machines agree (NTP:
 milliseconds).
 """
 

@@ -8,7 +8,7 @@ Out: a Timeline of equal steps; nothing is written.
 maintain bounds all of these: it thins cuts, forgets old ledger rows, and sums up usage. A step
 older than an hour shows what apply itself recorded of its cuts, and the kept cuts.
 
-While a source is quiet its newest cut gets older, and silver lacks nothing, so silver is behind
+While a source is quiet its newest cut gets older, and silver lacks nothing. Therefore silver is behind
 from the first commit above the cut on, not from the cut on.
 """
 

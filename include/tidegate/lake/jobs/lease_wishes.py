@@ -6,7 +6,7 @@ Out: wait_for_lease(), for the waiter; Wishes, for the holder.
 
 At each look a waiter makes a file in control/leases/<pipeline or source>.<job>.wanted, and removes
 its last one. At its first look the holder removes all files there: a living waiter makes another
-one, a killed waiter doesn't, so a killed waiter's file ends no run, even if the holder may not
+one, a killed waiter doesn't. Therefore a killed waiter's file ends no run, even if the holder may not
 remove it. No clocks are compared.
 """
 

@@ -5,7 +5,7 @@ Out: the parents whose changes reach its rows below the log; the commit_ts at wh
      known; where its windows end.
 
 A parent without such a parent logs all its changes: its rows needn't be known. A table between has
-rows the log doesn't show, so the rebuild begins where that table was empty, or read by a snapshot,
+rows the log doesn't show. Therefore the rebuild begins where that table was empty, or read by a snapshot,
 before the tables below it begin.
 """
 

@@ -5,7 +5,7 @@ In:  the facts of the connected server, the captured segments' places and checks
 Out: nothing, or PositionLost with the log the source lacks, its tables, and the remedy.
 
 A server may lose the end of its log (sync_binlog = 0 and a dead host, an old image of the machine).
-It gives its next transactions the numbers of the lost ones, so its GTIDs prove nothing: capture
+It gives its next transactions the numbers of the lost ones. Therefore its GTIDs prove nothing: capture
 would leave the lost rows in silver and skip the new ones. Therefore the bytes are compared. The
 newest captured events are requested again, by position, and their CRC-32C must be the captured one.
 Another server doesn't have these bytes. There GTIDs must suffice: servers of a topology never use

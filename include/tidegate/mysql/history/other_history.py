@@ -6,7 +6,7 @@ Out: check_same_history(): nothing, or PositionLost with the GTID; other_history
      sentence.
 
 A MariaDB GTID is a domain, a server_id and a number. Two servers with one server_id (a clone on its
-own) give the same GTIDs to other transactions, and so do two servers set up alike, so the newest
+own) give the same GTIDs to other transactions, and so do two servers set up alike. Therefore the newest
 captured transaction is read there again, and the parts kept by replication are compared. One part
 is when its statements ran. (A replica writes the times of its source into events of rows and of
 DDL, but not always into the GTID event and the XID.) The other is the rows, if both logs have

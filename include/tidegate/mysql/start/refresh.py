@@ -5,7 +5,7 @@ In:  a connection, the last known version, the place where the table stopped.
 Out: the version valid from this place on, of kind `refreshed`; the table's other changes come from
      bronze.
 
-Nothing is lost if the table stayed the same from this place until now, so a DDL of the table since
+Nothing is lost if the table stayed the same from this place until now. Therefore a DDL of the table since
 then refuses the refresh, and so does a log the server no longer has. A column keeps its id by name.
 If one is gone and another has come, a person must say whether this was a rename.
 """

@@ -5,7 +5,7 @@ Out: the time there now; a ceiling for the commit_ts of the stream.
 
 commit_ts never falls. After one moment in the far future, everything that follows would stay there
 until real time has caught up. Two things can give such a moment: a session (SET timestamp changes
-the times in MariaDB's events), and a clock that is wrong for a while, so no transaction is dated
+the times in MariaDB's events), and a clock that is wrong for a while. Therefore no transaction is dated
 after the source's clock. If the clock leaps ahead of the time since its last reading, it is
 believed only after some minutes: a clock that was corrected for good is followed then.
 """

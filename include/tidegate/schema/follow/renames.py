@@ -3,7 +3,7 @@
 In:  a source's SchemaHistory and a span of commit time.
 Out: Renames in commit_ts order; takers. Pure.
 
-A column id is given once per source, and travels with a renamed table, so the table that had these
+A column id is given once per source, and travels with a renamed table. Therefore the table that had these
 ids directly before the statement is the renamed one: through chains and swaps, and through an ALTER
 that also changes columns.
 """
