@@ -6,10 +6,10 @@ Out: one DecodedSegment. A table that can't be decoded becomes a Problem and its
      out; others go on.
 
 Order: a table's rows may come from several files, of partitions or of several writers, each ordered
-by itself. They are put in order of commit_ts, deletes first: a transaction changes a key once, or
-deletes its row and then inserts it, and TiCDC splits an UPDATE of a key into these two. A line that
-TiCDC writes again after a restart says the same as the first, and where it stands makes no
-difference for a table with a key; a table without one is held.
+by itself. They are sorted by commit_ts, deletes first. A transaction changes a key once, or deletes
+its row and then inserts it; TiCDC splits an UPDATE of a key into these two. A line that TiCDC
+writes again after a restart equals the first, so its place doesn't matter for a table with a key. A
+table without one is held.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RefusalRule(StrEnum):
 
 @dataclass(slots=True)
 class TableLines:
-    """Lines of a table in its window, by version. at: where the first stands in the payload."""
+    """A table's lines in its window, by version. at: the place of the first one in the payload."""
 
     at: int
     runs: dict[int, list[bytes]] = field(default_factory=dict)
@@ -181,7 +181,7 @@ def version_of(versions: Sequence[TableVersion], number: int, table: TableLines)
 
 
 def check_followed(version: TableVersion) -> None:
-    """Raises UnsupportedValue for a table that a changefeed's files can't tell of."""
+    """Raises UnsupportedValue for a table that can't be followed by a changefeed's files."""
     virtual = [column.name for column in version.columns if column.generated is Generated.VIRTUAL]
     if virtual:
         raise UnsupportedValue(

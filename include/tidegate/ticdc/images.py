@@ -1,8 +1,8 @@
 """Row images of a changefeed's lines, as they were written.
 
 In:  a segment of kind ticdc, as decode.py takes it.
-Out: LoggedImages. An image has the columns that its line has: of an UPDATE that tells no old
-     values, and of a DELETE that tells its key alone, the side before has the key.
+Out: LoggedImages. An image has the columns of its line. If an UPDATE has no old values, or a DELETE
+     only its key, the side before has only the key.
 
 A line that TiCDC wrote again after a restart is left out: all lines of a commit_ts are in one
 segment, and within a transaction a key is changed once, or its row is deleted and then inserted.
@@ -65,7 +65,7 @@ def _images(
     kept = _first_of_each(lines, [names.index(key_name) for key_name in version.key_names])
     kept = kept[np.lexsort((places[lines.first[kept]], lines.kind[kept] != IMAGE_DELETE, lines.commit_ts[kept]))]
     is_update = lines.kind[kept] == IMAGE_BEFORE
-    number = np.repeat(kept, 1 + is_update)  # per image the change that it is of
+    number = np.repeat(kept, 1 + is_update)  # per image the number of its change
     second = np.concatenate([np.zeros(1, np.bool_), number[1:] == number[:-1]])[: len(number)]
     op = np.where(second, IMAGE_AFTER, lines.kind[number]).astype(np.int8)
     old = op == IMAGE_BEFORE
@@ -77,7 +77,7 @@ def _images(
         arrays.append(values)
         fields.append(pa.field(column.silver, values.type))
     at = places[lines.first[number]]
-    # A place of its own, and a delete's before all others of its transaction.
+    # Each image gets its own place; deletes stand before all others of their transaction.
     ordinals = at + np.where(lines.kind[number] == IMAGE_DELETE, 0, len(segment.payload))
     system = [
         pa.array(op),
@@ -91,7 +91,7 @@ def _images(
 
 
 def _first_of_each(lines: LoggedLines, key: Sequence[int]) -> _Numbers:
-    """Numbers of the changes without those that are written again."""
+    """Numbers of the changes, without repeated ones."""
     columns = {"commit_ts": pa.array(lines.commit_ts), "kind": pa.array(lines.kind)}
     for at in key:
         columns |= {f"new_{at}": lines.new[at], f"old_{at}": lines.old[at]}

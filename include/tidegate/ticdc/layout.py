@@ -17,14 +17,14 @@ from datetime import date
 from typing import Final, NamedTuple
 
 METADATA: Final = "metadata"
-META: Final = "meta"  # also of the folder where the name of the last data file stands, which nobody needs
+META: Final = "meta"  # also the folder with the name of the last data file, which isn't needed
 _DATA: Final = re.compile(r"CDC(?:_(.+)_)?(\d+)\.(?:json|csv)")
 _SCHEMA: Final = re.compile(r"schema_(\d+)_\d{10}\.json")
 _DATE: Final = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 
 
 class DataName(NamedTuple):
-    """writer: "" unless several write to one folder, each with numbers of its own. width: digits of the number."""
+    """writer: "" unless several writers share a folder, each with its own numbers. width: digits of the number."""
 
     writer: str
     number: int
@@ -42,7 +42,7 @@ def data_name(name: str) -> DataName | None:
 
 
 def schema_version(name: str) -> int | None:
-    """The commit_ts of the DDL that made it, or of the changefeed's begin; None for another file."""
+    """The commit_ts of its DDL, or of the changefeed's beginning; None for another file."""
     match = _SCHEMA.fullmatch(name)
     return int(match[1]) if match else None
 

@@ -3,10 +3,10 @@ r"""Where the lines of a data file begin and end, and the commit_ts of each.
 In:  bytes of a file from a line's beginning on.
 Out: Lines: those that are whole. StreamCorrupt for one without a commit_ts.
 
-In canal-json a line is an object; in csv a record, perhaps with line breaks in quotes. Nothing
-else of a line is looked at: a segment is cut by commit_ts alone. A commit_ts is found by its key
-`"_tidb":{"commitTs":`, which stands in no text of a row: there each quote has a backslash before
-it, and no column has an object as its value.
+In canal-json a line is an object; in csv a record, perhaps with line breaks in quotes. Only the
+commit_ts of a line is read: segments are cut by it. It is found by its key `"_tidb":{"commitTs":`.
+No row's text contains that: there each quote has a backslash before it, and no column has an object
+as its value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CSV_REMEDY: Final = (
     "set include-commit-ts = true in sink.csv of the changefeed, a delimiter and a quote of one character each, and say"
     " them as csv.delimiter and csv.quote in the pipeline file"
 )
-HEADER_TS: Final = 0  # what a csv file's first line has, when that names the columns
+HEADER_TS: Final = 0  # given to a csv file's first line, if it names the columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def split(form: Form, data: bytes, where: str) -> Lines:
     if form.protocol is Protocol.CANAL_JSON:
         starts = np.concatenate([np.zeros(1, np.int64), ends])
         return Lines(starts, _canal(data, starts, where))
-    # A record's end is the end of a line before which the quotes are even: one within a text is doubled.
+    # A record ends with the line before whose end the number of quotes is even: a quote within a text is doubled.
     quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(form.csv.quote))
     ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
     starts = np.concatenate([np.zeros(1, np.int64), ends])
@@ -62,7 +62,7 @@ def split(form: Form, data: bytes, where: str) -> Lines:
 
 
 def unended_ts(form: Form, data: bytes) -> int:
-    """The commit_ts of a line that has no end; 0 where it doesn't say any."""
+    """The commit_ts of a line without an end; 0 if it has none."""
     match = _CANAL_TS.search(data) if form.protocol is Protocol.CANAL_JSON else head_pattern(form.csv).match(data)
     return int(match[match.re.groups]) if match else 0
 

@@ -3,9 +3,9 @@
 In:  whole lines of data files, as rows.py takes them.
 Out: Logged; errors as rows_of has them.
 
-In canal-json an UPDATE's old values are looked up line by line: a column without a name there is
-unchanged, and a column of NULLs wouldn't tell. In csv a D marked as of an update and the I after
-it are one change.
+In canal-json an UPDATE's old values are looked up line by line: a column that isn't named there is
+unchanged, which a parsed NULL wouldn't show. In csv a D that is marked as part of an update and the
+I after it are one change.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _canal(data: bytes, raw: RawRows, wanted: WantedColumns) -> LoggedLines:
     has_new, has_old = np.ones((len(names), count), np.bool_), np.zeros((len(names), count), np.bool_)
     old: list[list[str | None]] = [[None] * count for _ in names]
     keys = [names.index(name) for name in wanted.key]
-    # No text of a line has a line end in it: JSON escapes them.
+    # No line has a line end within: JSON escapes them.
     for number, line in enumerate(data.split(b"\n")[:count]):
         if words[number] == "INSERT":
             continue

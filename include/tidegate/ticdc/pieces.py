@@ -1,11 +1,10 @@
 """A segment's payload: runs of whole lines of data files, and whole schema files, one after the other.
 
 In:  pieces and how their files are written; or a segment.
-Out: the segment's context (JSON), which says what each piece is; or the pieces with their bytes.
+Out: the segment's context (JSON) with the facts of each piece; or the pieces with their bytes.
 
 A piece's bytes are those of the file from `offset` on. Every segment has the changefeed's settings
-for its files: a pipeline file may change later, and captured bytes are still read as they were
-written.
+for its files, so captured bytes are still read correctly after a change of the pipeline file.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Form:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """path: of the file, below the changefeed's. schema: whether it is a schema file. found: a
-    schema file that no DDL made: the changefeed found its table.
+    schema file without a DDL: the table is older than the changefeed.
     """
 
     path: str

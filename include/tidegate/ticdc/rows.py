@@ -4,10 +4,10 @@ In:  whole lines of data files, all with the columns of one table version.
 Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines
      of the protocol.
 
-pyarrow's readers parse them, every value as text. In JSON a column that a line lacks would read as
-NULL, so the names that stand in a file are compared with the version's by one line of each
-operation: within a file they are the same, as TiCDC begins another one with another definition of
-the table. An UPDATE that changes the key becomes a delete of the old row and the new one.
+pyarrow's readers parse them, every value as text. They read a column that a JSON line lacks as
+NULL. Therefore the names in one line of each operation are compared with the version's. That is
+enough for a file: TiCDC begins another file for another definition of the table. An UPDATE that
+changes the key becomes a delete of the old row, and the new row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidegate.tables import OP_DELETE, OP_UPSERT
 from tidegate.ticdc.pieces import Form
 
 _INSERT, _UPDATE, _DELETE = "INSERT", "UPDATE", "DELETE"
-_TYPE: Final = '"isDdl":false,"type":"'  # as the encoder has them; no column's value is false without quotes
+_TYPE: Final = '"isDdl":false,"type":"'  # as the encoder writes it; no column's value is false without quotes
 _OPERATION, _STAMP = "operation", "commit_ts"
 _CR, _LF = 13, 10
 _BEGIN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"+-.0123456789", np.uint8))
@@ -42,7 +42,7 @@ _LAST_IMAGE: Final = "leave the table out of {}, or set delete-only-output-handl
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """op: OP_UPSERT or OP_DELETE. commit_ts: int64. columns: a string array for each name that was asked for."""
+    """op: OP_UPSERT or OP_DELETE. commit_ts: int64. columns: a string array for each wanted name."""
 
     op: npt.NDArray[np.int8]
     commit_ts: npt.NDArray[np.int64]
@@ -63,8 +63,9 @@ class WantedColumns:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Line by line. words: INSERT, UPDATE or DELETE; of csv I, U or D. is_update: of csv, whether
-    it is half of an update. old: of canal-json the values before, when a line has some.
+    """One entry per line. words: INSERT, UPDATE or DELETE; in csv I, U or D. is_update: in csv,
+    whether the line is half of an update. old: in canal-json the values before, if any line has
+    some.
     """
 
     words: pa.Array
@@ -84,7 +85,7 @@ def rows_of(runs: Sequence[bytes], wanted: WantedColumns) -> Rows:
 
 
 def raw_rows(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
-    """As they stand. Raises what rows_of does."""
+    """The lines, unchanged. Raises what rows_of does."""
     try:
         return _canal(runs, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(runs, wanted)
     except pa.ArrowInvalid as error:
@@ -225,7 +226,7 @@ def _csv(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
 
 
 def _check_width(data: bytes, wanted: WantedColumns, width: int) -> None:
-    """Checks the first record: pyarrow names a difference by its own count alone. Raises
+    """Check the first record: pyarrow's own error would give only a count of fields. Raises
     SchemaMismatch.
     """
     csv, fields, quoted = wanted.form.csv, 1, False
@@ -243,8 +244,8 @@ def _check_width(data: bytes, wanted: WantedColumns, width: int) -> None:
 
 
 def _check_unquoted(data: bytes, wanted: WantedColumns) -> None:
-    """TiCDC writes NULL, numbers and whether it is an update without quotes: another mark of NULL
-    would be taken for a text. Raises StreamCorrupt.
+    """Check that only NULL, numbers and the update flag are without quotes, as TiCDC writes them:
+    another mark of NULL would be taken for a text. Raises StreamCorrupt.
 
     In blocks: whole, it would take twenty times the data's memory.
     """
@@ -271,7 +272,7 @@ def _check_unquoted(data: bytes, wanted: WantedColumns) -> None:
 
 
 def _are_words(cells: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], words: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Whether one of these begins at each place. (Behind the last byte is what no word has: lines end.)"""
+    """Whether one of these words begins at each place. (The last byte is a line end, which no word has.)"""
     known = np.zeros(len(at), np.bool_)
     for word in words:
         same = np.ones(len(at), np.bool_)

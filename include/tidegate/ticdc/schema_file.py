@@ -1,4 +1,4 @@
-"""A schema file: a table's columns as the changefeed saw them, and the DDL that made them.
+"""A schema file: a table's columns as the changefeed saw them, and their DDL.
 
 In:  the file's bytes.
 Out: a SchemaFile; for a table older than the changefeed, a CREATE TABLE with the same content.
@@ -21,7 +21,7 @@ from tidegate.schema.ddl.statement import SaidColumn
 from tidegate.schema.model.types import UNKNOWN
 from tidegate.table_names import folded
 
-# ColumnType as the file has it -> as a CREATE TABLE has it, where these differ.
+# ColumnType in the file -> type in a CREATE TABLE, where these differ.
 _OTHER_NAMES: Final = {"VAR_STRING": "VARCHAR"}
 _LENGTHS: Final = ("BIT", "CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _SIZED: Final = ("BIT", "DECIMAL")  # whose values depend on their numbers
@@ -53,7 +53,7 @@ class SchemaFile:
 
     @property
     def said(self) -> tuple[SaidColumn, ...]:
-        """The columns, to compare with those that replay makes."""
+        """The columns, to compare with the replayed ones."""
         return tuple(
             SaidColumn(str(column["ColumnName"]), _whole_type(column), column.get("ColumnIsPk") == "true")
             for column in self.columns

@@ -3,16 +3,15 @@
 In:  a segment of kind ticdc.
 Out: DdlStatements.
 
-A table older than the changefeed comes as a CREATE TABLE IF NOT EXISTS at the segment's beginning:
-it changes nothing where the table is known already, so a reader may say it again. The pipeline file
-says whether such a table may have had rows (all_rows); if so it waits for a snapshot, read from its
-TiDB where one is named.
+A table older than the changefeed comes as a CREATE TABLE IF NOT EXISTS at the segment's beginning.
+It changes nothing if the table is known already, so it may come again. The pipeline file says
+whether such a table may have had rows (all_rows). If so, it waits for a snapshot, read from its
+TiDB if one is named.
 
-A table brought back by RECOVER or FLASHBACK TABLE waits likewise.
+A table that RECOVER or FLASHBACK TABLE brought back waits in the same way.
 
-Statements that leave rows and columns as they are, and are TiDB's own, are left out by their
-number. Where the text of one can't be read, the file still says which table it is about: that one
-is held, and no other.
+TiDB's own statements that change no rows and no columns are left out by their number. If a
+statement's text can't be read, the file still names its table: only that one is held.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class QuietAction(IntEnum):
 
 _QUIET: Final = frozenset(QuietAction)
 EXCHANGE_PARTITION: Final = 42
-RECOVER_TABLE: Final = 25  # FLASHBACK TABLE too: a table is there again, with the rows that it had
+RECOVER_TABLE: Final = 25  # FLASHBACK TABLE too: a table is back, with its rows
 Pair: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
 
 
@@ -110,7 +109,7 @@ def _statement(
 
 
 def _legible(sql: str, file: SchemaFile) -> str:
-    """The statement, or one that can't be read either but names the file's table."""
+    """The statement; if it can't be read, another unreadable one that names the file's table."""
     try:
         read(sql, database=file.database, sql_mode=0, server=ServerVersion.of(TIDB))
     except DdlNotRead as error:
@@ -120,7 +119,7 @@ def _legible(sql: str, file: SchemaFile) -> str:
 
 
 def _merged(statements: list[DdlStatement]) -> Iterator[DdlStatement]:
-    """One RENAME TABLE of several tables comes as a file for each, with one commit_ts: they are put together again."""
+    """Put a RENAME TABLE of several tables together again: it comes as a file for each, with one commit_ts."""
     for _, same in groupby(statements, key=lambda statement: statement.commit_ts):
         group = list(same)
         renames = [statement for statement in group if statement.sql.lstrip()[:6].upper() == "RENAME"]
@@ -132,8 +131,8 @@ def _merged(statements: list[DdlStatement]) -> Iterator[DdlStatement]:
 
 
 def _renamed(renames: list[DdlStatement]) -> list[DdlStatement]:
-    """A rename into a name goes after the one that leaves it. Where they go in a circle nobody can
-    say in which order they went: each of their tables gets a statement that can't be read.
+    """Renames in order: one into a name goes after the one that frees it. The order of renames in a
+    circle isn't known: each of their tables gets a statement that can't be read.
     """
     server = ServerVersion.of(TIDB)
     pairs: list[Pair] = []
