@@ -90,6 +90,10 @@ def session(more: Mapping[str, str] | None = None, *, jvm: str = "") -> Iterator
     conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT) | dict(more or {})
     # VACUUM lists a table's folders in this many tasks however few there are: Spark's 10,000 are 50 CPU seconds.
     conf["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = "2"
+    # Delta reads a log of a few commits in one task as well as in two.
+    conf["spark.databricks.delta.snapshotPartitions"] = "1"
+    # Nobody looks at what each task has done while it runs.
+    conf["spark.ui.liveUpdate.period"] = "-1"
     conf["spark.driver.extraJavaOptions"] += f" {jvm}"
     made = application_session("tidegate tests", conf)
     fit_to_size(made, large=False)
