@@ -27,6 +27,8 @@ _numbers = itertools.count(1)
 
 # What the next test on the same server would otherwise meet in the log, or be slowed by.
 _LOG_SETTINGS = "binlog%", "log_bin%", "mysql56_temporal_format", "sync_binlog", "innodb_flush_log_at_trx_commit"
+# Each test leaves them so: to ask before it, too, cost a connection, and a server's look through all its variables.
+_settings_at_first: dict[Server, dict[str, str]] = {}
 
 
 @pytest.fixture(scope="session")
@@ -56,10 +58,13 @@ def log_settings_put_back(request: pytest.FixtureRequest) -> Iterator[None]:
     named = {"mariadb", "mysql9", "any_server"} & set(request.fixturenames)
     found = [request.getfixturevalue(name) for name in sorted(named)]
     servers = [server for server in found if isinstance(server, Server)]  # a test may call a parameter so
-    before = [_log_settings(server) for server in servers]
+    for server in servers:
+        if server.process is not None and server not in _settings_at_first:
+            _settings_at_first[server] = _log_settings(server)
     yield
-    for server, settings in zip(servers, before, strict=True):
-        if server.process is None:  # a test may have killed it on purpose
+    for server in servers:
+        settings = _settings_at_first.get(server)
+        if server.process is None or settings is None:  # a test may have killed it on purpose
             continue
         for name, value in _log_settings(server).items():
             if value != settings.get(name, value):
@@ -68,8 +73,6 @@ def log_settings_put_back(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _log_settings(server: Server) -> dict[str, str]:
-    if server.process is None:
-        return {}
     names = " OR ".join(f"Variable_name LIKE '{name}'" for name in _LOG_SETTINGS)
     return {str(name): str(value) for name, value in server.query(f"SHOW GLOBAL VARIABLES WHERE {names}")}
 
