@@ -55,7 +55,7 @@ from tidegate.lake.rebuild.rebuilt_parents import TableBetween, begin_with_paren
 from tidegate.lake.rebuild.swap import mark_rebuilt, rebuilt_ts
 from tidegate.lake.silver.folders import REBUILT
 from tidegate.merge.past import past_named
-from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.columns import LEFT_OUT, TableVersion, VersionStatus
 from tidegate.snapshot.progress.requests import events_of
 from tidegate.snapshot.progress.whole import not_again, whole_since
 from tidegate.table_names import Physical
@@ -104,6 +104,10 @@ class Rebuild:
                 above = list(_history_of(lake, plan.above | {giver for of in parents for giver in of.givers}))
                 reshaped = reshaped_at([*rows, *(row for row in above if _physical(row) in plan.above)])
                 plan.stops = sorted({ts for stamp in reshaped for ts in (stamp - 1, stamp) if ts < plan.at_ts})
+        if pipeline.tables.keeps_past(*plan.pair) and pipeline.tables.is_target(table):
+            # A window leaves a shard out that lacks rows at its end: what it had until then is of its past.
+            left = [row["commit_ts"] for row in own if row["kind"] == LEFT_OUT]
+            plan.stops = sorted({*plan.stops, *(at for at in left if at < plan.at_ts)})
         if begin is None or begin_ts(own, plan.at_ts, emptied=False) is None:
             raise UsageError(
                 f"{table} wasn't there yet at {plan.at_ts}", where=pipeline.pipeline, remedy="give a later --at"

@@ -159,6 +159,8 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
             chunk for chunk in entry.chunks if chunk.physical != physical or chunk.version >= version.version
         ]
     if entry.routed:
+        if emptied:
+            entry.begun.add(physical)
         entry.shards[physical] = wave.after_ts if emptied else min(entry.begins(physical), wave.after_ts)
         entry.after_ts = min(entry.after_ts, wave.after_ts)
     else:
@@ -205,6 +207,7 @@ def _refuse(app: Application, window: Window, waves: TakenWaves, entry: TableWin
         waves.answers.append(as_refused(event, reason))
     entry.chunks.clear()
     entry.shards.clear()
+    entry.begun.clear()
     entry.after_ts = max(app.positions.applied(entry.name), window.low_ts)
 
 

@@ -127,6 +127,8 @@ class LinkedWriter:
                 self._refuse_partial(shape, own, moves)
             if own is None or not shape.past.rows_stay:
                 return given
+            if shape.past.versions and shape.routed:
+                return given
             if shape.past.versions:
                 return with_versions(writer, shape, given, own, replaced)
             return with_ended(writer, shape, given, own, replaced, carried=carried)

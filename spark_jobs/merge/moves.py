@@ -202,9 +202,11 @@ def take_rows(
     """Commit the rows. They replace all rows of an unrouted table, or the rows of the `replaced`
     shards or partitions.
 
-    rows: what the taker gets, given its own rows; of a table with versions of rows, all.
+    rows: what the taker gets, given its own rows; of a plain table with versions of rows, all. In a routed one the
+    replaced versions end here.
     """
-    whole = shape.past.versions or (not shape.routed and not any(partial_taker(version) for version in replaced))
+    partly = any(partial_taker(version) for version in replaced)
+    whole = not shape.routed and (shape.past.versions or not partly)
     (writer.ensure if whole else writer.ensure_columns)(shape)
     where = replaced_rows(replaced, routed=shape.routed)
 
@@ -214,6 +216,11 @@ def take_rows(
             overwrite(private, taken, shape)
             return
         taken = taken.select(*(quote(column.name) for column in shape.all_columns))
-        taken.write.format("delta").mode("overwrite").option("replaceWhere", where).save(private.uri)
+        if not shape.past.versions:
+            taken.write.format("delta").mode("overwrite").option("replaceWhere", where).save(private.uri)
+            return
+        ended = shape.past.assigned(commit_ts)
+        writer.session.sql(f"UPDATE {private.target} SET {ended} WHERE {shape.past.live} AND ({where})")
+        taken.write.format("delta").mode("append").save(private.uri)
 
     writer.change(work, (writer.app_id, commit_ts))

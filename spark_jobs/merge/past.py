@@ -7,16 +7,19 @@ Out: the columns, rows ended; SchemaMismatch where rows of the past can't stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
+from tidegate import tables
 from tidegate.delta.log import Change
 from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.past import past_of
-from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.silver_sql import SilverShape, only_shard
+from tidegate.merge.widening import wider
 from tidegate.schema.follow.silver_change import RenameSilverColumn
 from tidegate.schema.model.columns import TableVersion
 
@@ -52,11 +55,20 @@ def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
                 where=writer.entry.name,
                 remedy=f"name it again, or delete the rows that aren't live ({had.live}); then release it",
             )
-        rewrite(private, (), shape, {})
+        rewrite(private, (), as_wide(shape, private.state), {})
         return True
 
     if not fits(writer.columns()):
         writer.change(work)
+
+
+def as_wide(shape: SilverShape, state: TableState) -> SilverShape:
+    """The shape of a routed table with silver's own types: a shard that waits, or is gone, may have had wider ones."""
+    if not shape.routed:
+        return shape
+    held = dict(types_of(state))
+    wide = ((column, wider(held.get(column.name, column.type), column.type)) for column in shape.columns)
+    return replace(shape, columns=tuple(replace(column, type=both or column.type) for column, both in wide))
 
 
 def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
@@ -66,11 +78,19 @@ def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersio
     marked. A table that is read anew may have waited below several DDLs. Ended rows keep their values under the
     columns' new names.
     """
-    past = writer.work.plan.past
-    where = f"{writer.only(version) or ' WHERE true'} AND {past.live}"
-    assign = past.assigned(version.commit_ts)
+    past, at_ts = writer.work.plan.past, version.commit_ts
+    own = writer.only(version) or " WHERE true"
+
+    def marks(private: PrivateLog) -> str:
+        live, is_later = past.live, private.state.transaction(writer.app_id) >= at_ts
+        # A killed window may have written more of a shard than its last cut has, and left it out since.
+        if writer.entry.routed and is_later and past.came_since:
+            writer.session.sql(f"DELETE FROM {private.target}{own} AND {past.came_since.format(commit_ts=at_ts)}")
+            live = past.was_live.format(commit_ts=at_ts)
+        return f"UPDATE {private.target} SET {past.assigned(at_ts)}{own} AND {live}"
+
     if not _nothing_ended(writer, version):
-        writer.once("marks", version, lambda private: f"UPDATE {private.target} SET {assign}{where}")
+        writer.once("marks", version, marks)
     if shape is None:
         return
 
@@ -132,13 +152,22 @@ def check_past(
     fits = old is not None and tuple(later.get(name, name) for name in writer.shape_of(old).key) == shape.key
     if new.kind != "alter":
         types = {later.get(name, name): kind for name, kind in types_of(silver.state)}
-        fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
-    if not fits and (own := silver.rows()) is not None and (count := _ended(own)):
+        held = [(types.get(column.name, column.type), column.type) for column in shape.columns]
+        # Of a routed table silver has the widest types of all its shards, gone ones too.
+        fits = fits and all(has == due or (shape.routed and wider(has, due) == has) for has, due in held)
+    if not fits and (own := silver.rows()) is not None and (count := _ended(_of_shard(writer, own, new))):
         raise SchemaMismatch(
             f"{new.ddl[:120]}: silver keeps {count} {past.kept}, which have another key or other types",
             where=new.where,
             remedy=f"delete the rows that aren't live ({past.live}), then release the table",
         )
+
+
+def _of_shard(writer: SilverWriter, rows: DataFrame, version: TableVersion) -> DataFrame:
+    """The rows that a statement is about: other shards' have what they had."""
+    if not writer.entry.routed or tables.SHARD_SOURCE not in rows.columns:
+        return rows
+    return rows.where(only_shard(version))
 
 
 def _ended(rows: DataFrame) -> int:

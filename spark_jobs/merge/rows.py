@@ -25,9 +25,10 @@ from tidegate.delta.table.state import TableState
 from tidegate.limits import REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
 from tidegate.merge.kept import in_silver
-from tidegate.merge.past.version_sql import READ_UPTO, merge_versions
+from tidegate.merge.past.version_sql import BEGUN, READ_UPTO, merge_versions
 from tidegate.merge.phases import RowsPhase
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.table_names import Physical
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -116,7 +117,9 @@ def _changes(writer: SilverWriter, files: Sequence[StagedFile], phase: RowsPhase
         )
         frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
         if shape.past.versions:
+            begun = Physical(source, database, table) in writer.entry.begun
             frame = frame.withColumn(READ_UPTO, sql_functions.lit(read_upto_ts).cast("bigint"))
+            frame = frame.withColumn(BEGUN, sql_functions.lit(begun))
         if writer.entry.routed:
             for name, value in zip(tables.SHARDS, (source, database, table), strict=True):
                 frame = frame.withColumn(name, sql_functions.lit(value))

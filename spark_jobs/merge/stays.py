@@ -70,7 +70,7 @@ def with_ended(
 def with_versions(
     writer: SilverWriter, shape: SilverShape, rows: DataFrame, own: DataFrame, replaced: Sequence[TableVersion]
 ) -> DataFrame:
-    """rows, and all versions of the name's own: the replaced ones end there.
+    """rows, and all versions of a plain table's own: the replaced ones end there.
 
     replaced: as take_rows has it. Raises SchemaMismatch when they have another key or other types.
     """

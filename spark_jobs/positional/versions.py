@@ -42,12 +42,13 @@ _OWN: Final = (tables.COMMIT_TS, tables.VALID_FROM, tables.VALID_TO, tables.IS_C
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """n changes in silver's columns, with op, seq, ordinal and read_upto. codes: int64[n], equal for equal keys.
-    words: of each code, ascending, its key's hash.
+    words: of each code, ascending, its key's hash. begun: whether silver has nothing of its shard yet.
     """
 
     rows: pa.Table
     codes: Int64s
     words: Hashes
+    begun: npt.NDArray[np.bool_]
 
     def numbers(self, name: str, at: Int64s | None = None) -> Int64s:
         """A column's values, of all rows or of some."""
@@ -82,12 +83,13 @@ def write_versions(app: Application, work: TableToWrite, upto_ts: int, at_hand: 
 
 
 def _read(app: Application, work: TableToWrite, phase: StagePhase, at_hand: KeyFilesAtHand) -> _Changes:
-    parts = []
+    parts, begun = [], list[npt.NDArray[np.bool_]]()
     for file, rows in staged_rows(app.lake, work.staged.files, phase, at_hand):
+        begun.append(np.full(rows.num_rows, file.physical in work.entry.begun))
         read_upto = pa.array(np.full(rows.num_rows, file.read_upto_ts, np.int64))
         parts.append(rows.append_column(_READ_UPTO, read_upto))
     changes = pa.concat_tables(parts).combine_chunks()
-    return _Changes(changes, *_numbered(_hashes(changes, phase.layout, app)))
+    return _Changes(changes, *_numbered(_hashes(changes, phase.layout, app)), np.concatenate(begun))
 
 
 def _hashes(rows: pa.Table, layout: FileLayout, app: Application) -> Hashes:
@@ -121,7 +123,8 @@ def _replacement(
 ) -> Replacement:
     applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, work.name))
     order = (changes.numbers(name) for name in (tables.COMMIT_TS, tables.SEQ, tables.ORDINAL, _READ_UPTO))
-    spans = spans_of(Places(changes.codes, *order), work.entry.applied_again(phase.after_ts, applied))
+    again_ts = np.where(changes.begun, phase.after_ts, work.entry.applied_again(phase.after_ts, applied))
+    spans = spans_of(Places(changes.codes, *order), again_ts)
     spans = spans.without(_read_after_change(changes, spans, phase.layout))
     if app.pipeline.tables.one_version_per_window(work.entry.database, work.entry.table):
         spans = spans.last_of_each()

@@ -63,6 +63,10 @@ class StagedFile:
     read_upto_ts: int = 0
 
     @property
+    def physical(self) -> Physical:
+        return Physical(self.source, self.database, self.table)
+
+    @property
     def owner(self) -> tuple[str, str, str, int]:
         """The owner of the changes: source, database, table, version."""
         return self.source, self.database, self.table, self.version
@@ -149,6 +153,8 @@ class TableWindow:
     chunks: of waves that end in the window. again_ts: silver has everything up to it already; waves
     begin below it, and changes of a table with a key can be applied twice. shards: shards of a
     routed table that take part from another commit_ts on, a wave's low mark or their beginning.
+    begun: of these, the ones that begin there without rows. Silver has nothing of them from there
+    on, however far it is with the others.
     """
 
     name: str
@@ -160,6 +166,7 @@ class TableWindow:
     chunks: list[WaveChunk] = field(default_factory=list)
     again_ts: int = 0
     shards: dict[Physical, int] = field(default_factory=dict)
+    begun: set[Physical] = field(default_factory=set)
 
     def begins(self, physical: Physical) -> int:
         """Changes of a physical table above this commit_ts belong to the window."""
@@ -172,7 +179,7 @@ class TableWindow:
 
     def applied_again(self, after_ts: int, applied_ts: int) -> int:
         """Silver has the changes of the rows phase from after_ts up to this commit_ts already: they
-        are applied again.
+        are applied again. Those of `begun` aren't in it.
         """
         return applied_ts if applied_ts > self._begun(after_ts) else after_ts
 

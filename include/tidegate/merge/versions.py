@@ -72,14 +72,15 @@ class Spans:
         return Spans(at, self.ends[is_last], np.ones(len(at), np.bool_), self.seen[is_last])
 
 
-def spans_of(places: Places, applied_ts: int) -> Spans:
-    """applied_ts: silver has the changes up to there."""
+def spans_of(places: Places, applied_ts: int | Int64s) -> Spans:
+    """applied_ts: silver has the changes up to there; one for all, or one for each."""
     is_change = places.read_upto == 0
     order = np.lexsort((places.ordinal, places.seq, is_change, places.commit_ts, places.codes))
     at = order[_last_of(places.codes[order], places.commit_ts[order])]
     upto, stamps = places.read_upto[at], places.commit_ts[at]
     behind = _next(places.codes[at], stamps)
-    counts = np.where(upto == 0, stamps > applied_ts, behind > np.maximum(upto, applied_ts))
+    applied = np.broadcast_to(applied_ts, len(places.codes))[at]
+    counts = np.where(upto == 0, stamps > applied, behind > np.maximum(upto, applied))
     at = at[counts]
     codes = places.codes[at]
     first = np.ones(len(at), np.bool_)

@@ -26,7 +26,7 @@ from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.follow.renames import gives
-from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.columns import LEFT_OUT, Column, TableVersion, VersionStatus
 from tidegate.schema.model.renamed import to_text
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SNAPSHOT
@@ -98,7 +98,16 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
     """The version in force of every physical table with rows in silver then, in order of name."""
-    return [version for version in there_at(app, entry, commit_ts) if not (entry.routed and version.status.waits)]
+    return [
+        version
+        for version in there_at(app, entry, commit_ts)
+        if not (entry.routed and version.status.waits) or is_last_with(version, commit_ts)
+    ]
+
+
+def is_last_with(version: TableVersion, commit_ts: int) -> bool:
+    """Whether a shard was left out at a cut: silver has its rows up to there, and lacks them from there on."""
+    return version.kind == LEFT_OUT and version.commit_ts == commit_ts
 
 
 def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
@@ -127,7 +136,7 @@ def check_past_in(app: Application, entry: TableWindow, plan: TablePlan) -> None
     """Raise SchemaMismatch for a table with an unfit mode, or with two."""
     words = app.pipeline.tables.pasts(entry.database, entry.table)
     versions = [version for planned in plan.phases for version in planned.versions]
-    check_modes(words, entry.name, versions, routed=entry.routed)
+    check_modes(words, entry.name, versions)
 
 
 def shape_in(app: Application, entry: TableWindow, versions: Sequence[TableVersion]) -> SilverShape:

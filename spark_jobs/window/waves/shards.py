@@ -23,20 +23,19 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.shape.shapes import shape_of
+from spark_jobs.window.shape.shapes import is_last_with, shape_of
 from spark_jobs.window.standing.facts import lacks_at
 from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
+from tidegate.schema.model.columns import LEFT_OUT, WAITING, TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableKey
 from tidegate.standing.events import ShardsLack, Whole
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
 NOT_FROM_THE_START = "what its earlier waves had is gone, so it is read from the start"
-LEFT_OUT = "left_out"  # kind of a version from which on a shard lacks rows that the log doesn't have
 UNREAD_SHARDS = "TRUNCATE its tables there, or DROP and CREATE them, or leave them out (tables.exclude)"
 _NAMED_MAX = 3
 
@@ -52,7 +51,7 @@ def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> in
     """
     begin, waits = after_ts, False
     for version in app.histories[physical.source].versions(*physical.pair):
-        if version.commit_ts > cut_ts:
+        if version.commit_ts > cut_ts or is_last_with(version, cut_ts):
             break
         if waits and not version.status.waits:
             begin = max(begin, version.commit_ts - 1)

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.window.waves.shards import LEFT_OUT
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
 from tests.spark_jobs.merge.test_soft_delete import rows
 from tests.spark_jobs.positional.test_writers_agree import NettingShop
 from tidegate import tables
 from tidegate.remedy import Needs
-from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.model.columns import LEFT_OUT, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT
 
 pytestmark = pytest.mark.spark

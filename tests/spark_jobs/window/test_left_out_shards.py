@@ -10,13 +10,14 @@ import pytest
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import leave_behind
 from spark_jobs.window.waves.news import news
-from spark_jobs.window.waves.shards import LEFT_OUT, UNREAD_SHARDS, leave_out
+from spark_jobs.window.waves.shards import UNREAD_SHARDS, leave_out
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.steps import publish, to_waves
 from tests.support.wave_log import Waves, baseline
 from tidegate import tables
 from tidegate.lake import control
+from tidegate.schema.model.columns import LEFT_OUT
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.automatic import waiting
 from tidegate.table_names import Physical

@@ -78,6 +78,20 @@ def test_changes_that_come_once_more_make_nothing_anew(log: list[Change], applie
     assert versions(log, applied) == versions([change for change in log if change.commit_ts > applied])
 
 
+@given(logs(), st.integers(0, 13))
+def test_of_a_shard_that_silver_has_nothing_of_each_change_counts_beside_one_that_goes_on(
+    log: list[Change], applied: int
+) -> None:
+    """Keys below 2 are of the shard that begins."""
+    columns = ("key", "commit_ts", "ordinal", "ordinal", "read_upto")
+    arrays = [np.array([getattr(change, name) for change in log], np.int64) for name in columns]
+    spans = spans_of(Places(*arrays), np.where(arrays[0] < 2, 0, applied))
+    counting = [log[at] for at in spans.at.tolist()]
+    begun, goes_on = ([c for c in log if (c.key < 2) == of and (of or c.commit_ts > applied)] for of in (True, False))
+    expected = {(c.key, c.commit_ts) for c in (*begun, *goes_on)}
+    assert {(c.key, c.commit_ts) for c in counting} == expected
+
+
 @given(logs(), st.integers(0, 12), st.integers(1, 4), st.integers(0, 12))
 def test_a_row_read_counts_from_its_low_mark_unless_a_change_came_while_it_was_read(
     log: list[Change], low: int, length: int, applied: int

@@ -34,9 +34,9 @@ def past_named(words: Sequence[str]) -> Past:
     return PASTS[words[0]] if words else NO_PAST
 
 
-def check_modes(words: Sequence[str], name: str, versions: Sequence[TableVersion], *, routed: bool) -> None:
+def check_modes(words: Sequence[str], name: str, versions: Sequence[TableVersion]) -> None:
     """Raise SchemaMismatch for a logical table with two modes, or with an unfit one. words: its keys of modes."""
     if len(words) > 1:
         why = f"{' and '.join(f'tables.{word}' for word in sorted(words))} both keep its deleted rows"
         raise SchemaMismatch(why, where=name, remedy="take it out of one of them")
-    past_named(words).check(name, versions, routed=routed)
+    past_named(words).check(versions)

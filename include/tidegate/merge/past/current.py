@@ -25,11 +25,12 @@ class _Current(Past):
     def live_rows(self, rows: pa.Table) -> pa.Table:
         return rows
 
-    def check(self, name: str, versions: Sequence[TableVersion], *, routed: bool) -> None:
+    def check(self, versions: Sequence[TableVersion]) -> None:
         """Every table may have it."""
 
 
 NO_PAST: Final = _Current(
-    word="", title="", kept="", columns=(), mark="", begun={}, taken={}, live="true", open="true", stamp="NULL",
+    word="", title="", kept="", columns=(), mark="", begun={}, taken={}, live="true", was_live="true", came_since="",
+    open="true", stamp="NULL",
     ended_in="", rows_stay=False, versions=False, whole_deletes=False, moves_along=False, takes_rows=True,
 )  # fmt: skip

@@ -29,6 +29,9 @@ class Past(ABC):
     row's _tg_commit_ts, where another writer took that away. ended_in: a column, null in live rows alone, so files
     without them are kept apart; "" for none.
 
+    was_live, came_since: where silver knows of later changes, SQL conditions of the rows live before {commit_ts}, and
+    of those begun since; the latter is "" in a mode with a row per key.
+
     rows_stay: rows of the past are in silver, also after TRUNCATE and DROP TABLE. versions: a key may have several
     rows, an ended one per version: such a mode is written by version_sql.py and positional/versions.py. whole_deletes:
     a delete has to bring the whole row. moves_along: rows of the past go with a renamed table. takes_rows: it fits
@@ -43,6 +46,8 @@ class Past(ABC):
     begun: Mapping[str, str]
     taken: Mapping[str, str]
     live: str
+    was_live: str
+    came_since: str
     open: str
     stamp: str
     ended_in: str
@@ -68,8 +73,8 @@ class Past(ABC):
         """The rows of the source among silver's."""
 
     @abstractmethod
-    def check(self, name: str, versions: Sequence[TableVersion], *, routed: bool) -> None:
-        """Raise SchemaMismatch for a table whose rows of the past couldn't be right. name: of the logical table."""
+    def check(self, versions: Sequence[TableVersion]) -> None:
+        """Raise SchemaMismatch for a table whose rows of the past couldn't be right."""
 
     def assigned(self, commit_ts: int) -> str:
         """SQL assignments: live rows end at a commit_ts."""

@@ -30,10 +30,7 @@ class _History(Past):
     def live_rows(self, rows: pa.Table) -> pa.Table:
         return rows.filter(rows.column(tables.IS_CURRENT))
 
-    def check(self, name: str, versions: Sequence[TableVersion], *, routed: bool) -> None:
-        if routed:
-            why = "the history of a table that routes make of several isn't kept"
-            raise SchemaMismatch(why, where=name, remedy=_REMEDY)
+    def check(self, versions: Sequence[TableVersion]) -> None:
         for version in versions:
             if why := _unfit(version):
                 raise SchemaMismatch(why, where=version.where, remedy=_REMEDY)
@@ -67,6 +64,8 @@ HISTORY: Final = _History(
     },
     taken={tables.VALID_FROM: "{commit_ts}", tables.FROM_KNOWN: "true"},  # they are another name's from there on
     live=tables.IS_CURRENT,
+    was_live=f"{tables.VALID_FROM} < {{commit_ts}} AND coalesce({tables.VALID_TO} > {{commit_ts}}, true)",
+    came_since=f"{tables.VALID_FROM} >= {{commit_ts}}",
     open=f"({tables.IS_CURRENT} IS NOT FALSE OR {tables.VALID_TO} IS NULL)",
     stamp=tables.VALID_FROM,
     ended_in=tables.VALID_TO,

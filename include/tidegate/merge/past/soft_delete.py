@@ -35,7 +35,7 @@ class _SoftDelete(Past):
     def live_rows(self, rows: pa.Table) -> pa.Table:
         return rows.filter(pc.invert(pc.fill_null(rows.column(tables.DELETED), False)))
 
-    def check(self, name: str, versions: Sequence[TableVersion], *, routed: bool) -> None:
+    def check(self, versions: Sequence[TableVersion]) -> None:
         """Every table may have it."""
 
 
@@ -48,6 +48,8 @@ SOFT_DELETE: Final = _SoftDelete(
     begun={tables.DELETED: "false"},
     taken={},
     live=f"NOT {tables.DELETED}",
+    was_live=f"NOT {tables.DELETED}",
+    came_since="",
     open=f"{tables.DELETED} IS NOT TRUE",
     stamp="NULL",
     ended_in="",

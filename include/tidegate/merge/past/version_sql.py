@@ -1,6 +1,6 @@
 """The SQL of MERGE for the history of rows: every version with the commit_ts of its beginning and end.
 
-In:  a view of a phase's staged changes, with READ_UPTO; silver's shape.
+In:  a view of a phase's staged changes, with READ_UPTO and BEGUN; silver's shape.
 Out: one MERGE statement. merge/versions.py has the same rules for the positional writer.
 
 A change is one row of the source, or two: the end of the current version, and its own version.
@@ -17,6 +17,7 @@ from tidegate.merge.silver_sql import SilverShape
 from tidegate.spark_sql import quote, table_at
 
 READ_UPTO: Final = "_tg_read_upto"  # long: of a row that a snapshot read: when its reading ended; 0 of a change
+BEGUN: Final = "_tg_begun"  # boolean: of a shard that silver has nothing of yet, however far it is with the others
 _ENDS: Final = "_tg_ends"
 _OWN: Final = frozenset(column.name for column in HISTORY.columns)
 
@@ -24,10 +25,11 @@ _OWN: Final = frozenset(column.name for column in HISTORY.columns)
 def merge_versions(
     changes: str, uri: str, shape: SilverShape, applied_ts: int, *, reads: bool, last_of_each: bool = False
 ) -> str:
-    """applied_ts: silver has the changes up to there. reads: whether some rows were read by a snapshot. last_of_each:
-    as Spans.last_of_each (versions.py).
+    """applied_ts: silver has the changes up to there, but BEGUN's. reads: whether some rows were read by a snapshot.
+    last_of_each: as Spans.last_of_each (versions.py).
     """
     keys = ", ".join(map(quote, shape.key))
+    again_ts = f"if({BEGUN}, 0, {applied_ts})"
     stamp, op = quote(tables.COMMIT_TS), quote(tables.OP)
     names = [column.name for column in shape.all_columns if column.name not in _OWN and column.name != tables.COMMIT_TS]
     of_key = f"PARTITION BY {keys} ORDER BY {stamp}"
@@ -62,7 +64,7 @@ def merge_versions(
         f"WITH ranked AS (SELECT *, row_number() OVER ({last}) AS _tg_rank FROM {quote(changes)}),"
         f" ordered AS (SELECT *, lead({stamp}) OVER ({of_key}) AS _tg_behind FROM ranked WHERE _tg_rank = 1),"
         f" kept AS (SELECT * FROM ordered WHERE if({READ_UPTO} > 0,"
-        f" _tg_behind IS NULL OR _tg_behind > greatest({READ_UPTO}, {applied_ts}), {stamp} > {applied_ts}))"
+        f" _tg_behind IS NULL OR _tg_behind > greatest({READ_UPTO}, {again_ts}), {stamp} > {again_ts}))"
         f"{again}, spans AS (SELECT *, row_number() OVER ({of_key}) AS _tg_nth, lead({stamp}) OVER ({of_key}) AS"
         f" _tg_next FROM {one_each}){held}, compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{beside})"
         f" SELECT {selected} FROM compared LATERAL VIEW explode(if(_tg_nth = 1, array(true, false), array(false))) e"

@@ -19,9 +19,9 @@ from tidegate.schema.model.renamed import under_names
 
 def unfit_mode(pipeline: Pipeline, version: TableVersion) -> str:
     """The reason against the table's mode, in the words of the held table's own reason, with the remedy."""
-    database, table, routed = pipeline.tables.logical(version.database, version.table)
+    database, table, _ = pipeline.tables.logical(version.database, version.table)
     try:
-        check_modes(pipeline.tables.pasts(database, table), f"{database}.{table}", [version], routed=routed)
+        check_modes(pipeline.tables.pasts(database, table), f"{database}.{table}", [version])
     except SchemaMismatch as error:
         return f"{error.what}; {error.remedy}"
     return ""

@@ -58,6 +58,7 @@ class VersionStatus(StrEnum):
         return self if self is VersionStatus.UNPROVEN else VersionStatus.NEEDS_SNAPSHOT
 
 
+LEFT_OUT: Final = "left_out"  # kind of a version from which on silver lacks a shard's rows
 WAITING: Final = tuple(status for status in VersionStatus if status.waits)
 
 
