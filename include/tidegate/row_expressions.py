@@ -1,6 +1,6 @@
 """Silver's columns beside the source's: computed from the other columns of their row.
 
-In:  an expression in DuckDB's SQL, a type.
+In:  an expression in DuckDB's SQL, or the name of a function in Python with its columns (row_functions.py); a type.
 Out: ComputedColumn; DuckDB's SQL of its value (computed_values.py has the values).
 
 The value depends on the row alone, so repeated rows and repairs give the same value. Silver itself
@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.row_functions import installed
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,25 +72,51 @@ _CONFIG: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """type: a Spark SQL type, one of TYPES or decimal(p,s). expression: as read_expression takes it."""
+    """type: a Spark SQL type, one of TYPES or decimal(p,s). expression: as read_expression takes it; "" of a function.
+    function: the name of its entry point. columns: its arguments, in order.
+    """
 
     name: str
     type: str
-    expression: str
+    expression: str = ""
+    function: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
-        """Equal for columns with the same values."""
-        return json.dumps([self.type, self.expression], ensure_ascii=False)
+        """Equal for columns with the same values. Raises ValueError without its function."""
+        if not self.function:
+            return json.dumps([self.type, self.expression], ensure_ascii=False)
+        by = installed(self.function)
+        rule = {"function": by.name, "columns": self.columns, "of": by.distribution, "version": by.version}
+        return json.dumps([self.type, rule], ensure_ascii=False)
+
+    @property
+    def shown(self) -> str:
+        """Its rule for people. Raises as identity."""
+        if not self.function:
+            return self.expression
+        by = installed(self.function)
+        return f"{by.name}({', '.join(self.columns)}) of {by.distribution} {by.version}"
+
+    @property
+    def lacks(self) -> str:
+        """The reason against its function here; "" if it can be called."""
+        try:
+            _ = self.identity
+        except ValueError as error:
+            return str(error)
+        return ""
 
     @property
     def needs(self) -> frozenset[str]:
         """Its input columns, in lower case."""
-        return read_expression(self.expression)
+        return frozenset(map(str.lower, self.columns)) if self.function else read_expression(self.expression)
 
     @property
     def sql(self) -> str:
         """DuckDB's SQL of its value."""
+        assert not self.function, "it has no SQL"
         return f"CAST((\n{self.expression}\n) AS {_duckdb_type(self.type)})"
 
 

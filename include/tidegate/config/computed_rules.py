@@ -6,7 +6,9 @@ Out: ComputedRule, frozen.
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.table_rule import TableRule
 from tidegate.row_expressions import ComputedColumn, check_type, read_expression
@@ -20,8 +22,15 @@ class ComputedRule(TableRule):
         description="Its type: boolean, int, bigint, double, string, date, timestamp (UTC), timestamp_ntz, decimal(p,s)"
     )
     expression: str = Field(
-        description="Its value, in DuckDB's SQL, from silver's other columns, e.g. CAST(created_at AS DATE)"
+        "", description="Its value, in DuckDB's SQL, from silver's other columns, e.g. CAST(created_at AS DATE)"
     )
+    function: str = Field(
+        "",
+        description="In place of expression: a function in Python that gives the values, by the name of its entry point"
+        " in the group tidegate.functions (docs/computed-functions.md)",
+        pattern=r"^([A-Za-z][\w.-]*)?$",
+    )
+    columns: tuple[str, ...] = Field((), description="Silver's columns that the function takes, in order")
 
     @field_validator("type")
     @classmethod
@@ -31,9 +40,19 @@ class ComputedRule(TableRule):
     @field_validator("expression")
     @classmethod
     def _expression(cls, text: str) -> str:
-        read_expression(text)
+        if text:
+            read_expression(text)
         return text
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        """Its callers ask for the function: Airflow's parser loads none."""
+        if bool(self.expression) == bool(self.function):
+            raise ValueError("give an expression, or a function with its columns")
+        if bool(self.columns) != bool(self.function):
+            raise ValueError("a function takes columns" if self.function else "columns are those of a function")
+        return self
 
     @property
     def column(self) -> ComputedColumn:
-        return ComputedColumn(self.name, self.type, self.expression)
+        return ComputedColumn(self.name, self.type, self.expression, self.function, self.columns)

@@ -17,6 +17,7 @@ SECTION: Final = "tables.computed"
 
 
 MEND: Final = f"correct the rule in {SECTION}"
+_INSTALL: Final = "install its distribution where apply runs, or correct the rule"
 
 
 def check_computed(columns: Sequence[ComputedColumn], version: TableVersion) -> None:
@@ -32,6 +33,8 @@ def check_computed(columns: Sequence[ComputedColumn], version: TableVersion) -> 
             why = f"{SECTION} computes {column.name} from column {min(lacking)}, which silver doesn't have"
         if why:
             raise SchemaMismatch(why, where=version.where, remedy=MEND)
+        if missing := column.lacks:
+            raise SchemaMismatch(f"{SECTION}: {column.name}: {missing}", where=version.where, remedy=_INSTALL)
 
 
 def fits(columns: Sequence[ComputedColumn], version: TableVersion) -> bool:

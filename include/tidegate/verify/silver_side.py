@@ -25,6 +25,7 @@ from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
 from tidegate.row_expressions import ComputedColumn
+from tidegate.verify.by_functions import READ_ROWS, check_installed, names_of, otherwise
 from tidegate.verify.column_types import of_duckdb
 from tidegate.verify.forms import FormKind, silver_hash
 from tidegate.verify.settle import Key, Row
@@ -206,9 +207,23 @@ class SilverSide:
         """How many live rows have another value than the computed one, by column."""
         if not columns:
             return {}
-        counted = ", ".join(map(_counted_otherwise, columns))
-        ((*counts,),) = self._run(f"SELECT {counted} FROM {self._live(silver)}", silver.address)
-        return dict(zip(map(attrgetter("name"), columns), map(int, counts), strict=True))
+        check_installed(columns, silver.address)
+        live, plain = self._live(silver), [column for column in columns if not column.function]
+        counted = ", ".join([*map(_counted_otherwise, plain), "count(*)"])
+        ((*those, _),) = self._run(f"SELECT {counted} FROM {live}", silver.address)
+        counts = dict(zip(map(attrgetter("name"), plain), map(int, those), strict=True))
+        for column in columns:
+            if column.function:
+                batches = self._batches(f"SELECT {names_of(column)} FROM {live}", silver.address)
+                counts[column.name] = sum(otherwise(column, batch) for batch in batches)
+        return counts
+
+    def _batches(self, sql: str, address: str) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._database.cursor() as cursor:
+                yield from cursor.execute(sql).to_arrow_reader(READ_ROWS)
+        except self._error as error:
+            raise _unread(error, address) from error
 
     def _first_pass(
         self,

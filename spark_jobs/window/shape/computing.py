@@ -36,7 +36,7 @@ def computed_in(columns: Sequence[ComputedColumn], versions: Iterable[TableVersi
             if types.setdefault(name, here) != here and name in needs_of(columns):
                 why = f"{SECTION} computes from column {name}, which is {here} here and {types[name]} in another shard"
                 raise SchemaMismatch(why, where=f"{version.source} {version.name}", remedy=MEND)
-    return tuple(SilverColumn(of.name, of.type, f"computed: {of.expression}", computed=of.identity) for of in columns)
+    return tuple(SilverColumn(of.name, of.type, f"computed: {of.shown}", computed=of.identity) for of in columns)
 
 
 def check_same_values(columns: Sequence[ComputedColumn], old: TableVersion, new: TableVersion) -> None:

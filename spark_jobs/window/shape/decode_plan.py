@@ -86,7 +86,9 @@ class DecodePlan:
 
     @property
     def stays_here(self) -> bool:
-        """Whether it has keys of masks: they don't leave the driver."""
+        """Whether it has keys of masks, or calls functions: neither leaves the driver."""
+        if any(column.function for more in self.computed.values() for column in more.columns):
+            return True
         return any(mask.key is not None for masks in self.masks.values() for mask in masks.values())
 
 
