@@ -58,7 +58,8 @@ def slowest(stands: CaptureStanding) -> Slowest | None:
         return None
     worst = max(late, key=lambda source: _seconds(source.lag_seconds), default=None)
     captured = worst.lag_seconds or 0.0 if worst is not None else 0.0
-    applied = max(0.0, (stands.lag_seconds or 0.0) - captured)
+    # Before the first cut nobody knows how old it is, and all that waits in bronze waits for apply.
+    applied = max(0.0, (stands.lag_seconds or 0.0) - captured) if stands.cut_ts else float("inf")
     waits = stands.unapplied_bytes
     if worst is not None and (worst.captured is None or not waits or captured >= applied):
         return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, _capture_words(worst, stands.pipeline))
