@@ -92,3 +92,30 @@ def changes(round_number: int, first: ShardPast, last: ShardPast) -> None:
             first.done(f"RENAME TABLE {name} TO orders_7")
             first.done("UPDATE orders_7 SET note = 'renamed'")
             first.done(f"CREATE TABLE {name} ({DEFINED})")
+
+
+def test_versions_of_a_source_that_was_left_behind_come_later_with_their_own_times(
+    mariadb: Server, mysql9: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = random.Random(seed())
+    with begun({"m": mariadb, "y": mysql9}, tmp_path, "auto", 1) as road:
+        pasts = pasts_of(road)
+        behind, ahead = pasts
+        for past in pasts:
+            past.done(*work(rng, past.names))
+        applied(road, spark)
+        whole = road.pipeline
+        road.pipeline = whole.model_copy(update={"apply": whole.apply.model_copy(update={"stalled_seconds": 0})})
+        behind.done(*work(rng, behind.names))
+        move(rng, (behind, behind.names[0]), (ahead, ahead.names[0]), 7)
+        ahead.done(f"REPLACE INTO {ahead.names[0]} (id, place) VALUES (8, 8)")
+        road.capture("y")
+        app = road.apply(spark)
+        assert app.states[road.logical].state.waits, "no shard is ahead of another one"
+        road.pipeline = whole
+        behind.done(*work(rng, behind.names))
+        for _ in range(2):
+            road.capture_all("m")
+            road.apply(spark)
+        applied(road, spark)
+        check(road, pasts)
