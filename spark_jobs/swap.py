@@ -31,6 +31,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.rebuild.rebuild_lake import check_captured
 from tidegate.lake.rebuild.swap import make_as, rebuilt_ts, swapped
 from tidegate.lake.silver.as_published import own_ts, said_of_all
+from tidegate.lake.silver.known_history import history_name, known_history, recorded
 from tidegate.lake.silver.sizes import size_cells
 from tidegate.lake.standing.from_bronze import all_versions
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX
@@ -96,7 +97,10 @@ class Swap:
         failpoint("swap_before_commit")
         app.check_claim()
         make_as(log, rebuilt)
-        live = log.update(lambda read: swapped(read, rebuilt, app_id, names))
+        history = history_name(self.pipeline, self.table)
+        known = known_history(self.lake.log(self.to), rebuilt, history)
+        since_ts = known.since_ts if known is not None else 0
+        live = log.update(lambda read: swapped(read, rebuilt, app_id, names, recorded(read, history, since_ts)))
         failpoint("swap_after_commit")
         self._record(app, live, at_ts)
         failpoint("swap_before_end")
@@ -160,7 +164,7 @@ class Swap:
         of it. After a kill right after this, it catches up on changes that silver has already.
         """
         if live.created:
-            swapped(live, rebuilt, tables.app_id(self.pipeline, self.table), names)  # a refusal must change nothing
+            swapped(live, rebuilt, tables.app_id(self.pipeline, self.table), names, {})  # a refusal must change nothing
         standing = app.states.get(self.table)
         if standing is None or standing.state is not State.HELD:
             note(app, self.table, SilverOlder(at_ts, f"{self.table}: it was rebuilt from bronze up to {at_ts}"))

@@ -32,6 +32,7 @@ from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, StagedChanges, StagedTable, TableToWrite
 from spark_jobs.window.plan import MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter, TooMuch
+from spark_jobs.window.standing.complete_history import recording_histories
 from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
@@ -67,7 +68,8 @@ def merge_into_silver(
                 versions[name] = silver.version
             else:
                 outcomes[name] = app.positions.unread[name]
-    written, along = write_in_turns(app, works, partial(_write_all, app, window, ddl_times, staged.key_files))
+    with recording_histories(app, window, works):
+        written, along = write_in_turns(app, works, partial(_write_all, app, window, ddl_times, staged.key_files))
     outcomes |= _kept(app, written)
     failures: dict[str, BaseException] = {}
     for name, outcome in outcomes.items():

@@ -20,6 +20,7 @@ from tidegate.delta.cleaning.log_cleanup import clean_up
 from tidegate.delta.object_names import checkpoints, commit_version
 from tidegate.delta.table.actions import now_ms
 from tidegate.delta.table.log_retention import log_ms
+from tidegate.lake.silver.known_history import history_name, renew_history
 
 
 def expire_log(job: Maintenance, table: SilverTable) -> None:
@@ -29,6 +30,8 @@ def expire_log(job: Maintenance, table: SilverTable) -> None:
     kept_ms = log_ms(state.configuration)
     if kept_ms is None or job.dry_run:
         return
+    renew_history(log, history_name(job.pipeline.pipeline, table.name))
+    state = log.known
     entries, old_ms = log.store.names(), now - kept_ms
     commits = [entry.modified_ms for entry in entries if commit_version(entry.name) is not None]
     if not commits or min(commits) >= old_ms:

@@ -7,7 +7,8 @@ Out: Positions; events of control/table_states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,8 +18,10 @@ from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.delta.table.state import TableState
-from tidegate.errors import CommitOverwritten, Terminal
+from tidegate.errors import CommitOverwritten, DeltaUnsupported, LakeRefused, Terminal
+from tidegate.failpoint import failpoint
 from tidegate.lake import control
+from tidegate.lake.silver.known_history import forget_history, history_name
 from tidegate.lake.standing.followed import FollowedSources, load
 from tidegate.lake.standing.held import behind, last_states, to_row
 from tidegate.standing.standing import Standing
@@ -170,6 +173,7 @@ class Positions:
         states, self._noted = {**self._noted, **states}, {}
         if not states:
             return True
+        self.forget_histories(name for name, state in states.items() if state.parts_from_log)
         times, latest = dict[str, datetime](), told_at()
         for name in states:
             times[name] = behind(self._recorded_at.get(name))
@@ -184,6 +188,21 @@ class Positions:
         if version == self.states_version + 1:  # else somebody wrote too: the next refresh reads it
             self.states_version = version
         return True
+
+    def forget_histories(self, names: Iterable[str]) -> None:
+        """Tables may go on without a part of their log. Their standing is recorded afterwards: a killed apply has
+        forgotten too much.
+        """
+        for name in names:
+            if self._handles.pipeline.tables.keeps_past(*self._names.pair(name)):
+                self.forget_history(name)
+
+    def forget_history(self, name: str) -> None:
+        """Nobody knows any more from when on silver's versions of a table tell its rows. Raises LakeUnavailable."""
+        log = self._handles.lake.log(tables.silver_path(*self._names.pair(name)))
+        with suppress(LakeRefused, DeltaUnsupported, CommitOverwritten):  # an unreadable log answers no query either
+            forget_history(log, history_name(self._handles.pipeline.pipeline, name))
+        failpoint("apply_after_forget")
 
     def publications(self, window: Window) -> int:
         """The number of the next publication below the cut. Each published window raises it; a

@@ -61,7 +61,10 @@ def _told(cut: PinnedCut) -> str:
     published = cut.cut
     absent = [f"not in it: {name}: {reason}" for name, reason in {**published.missing, **cut.unclear}.items()]
     size = counted(len(published.tables), "table", "tables")
-    return "\n".join([f"cut {published.cut_ts} ({time_text(published.cut_ts)}): {size}", *absent])
+    moment = f"cut {published.cut_ts} ({time_text(published.cut_ts)})"
+    if cut.past_ts is not None:
+        moment = f"{cut.moment}, by their histories at {moment}"
+    return "\n".join([f"{moment}: {size}", *absent])
 
 
 def _shell(cut: PinnedCut, *, as_json: bool) -> bool:

@@ -45,6 +45,7 @@ from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, Lake
 from tidegate.failpoint import failpoint
 from tidegate.limits import COMMIT_ATTEMPTS_MAX, COMMIT_BACKOFF_SECONDS
 
+Beside = Callable[[TableState], Mapping[str, int]]  # the state before a commit -> transactions beside its own
 _IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
 
 
@@ -81,6 +82,7 @@ class DeltaLog:
         self._known = self._nothing
         self._seen: Entry | None = None  # the known version's commit file
         self._own = ""  # the attempt that made the known version, if it was ours
+        self.beside: Beside | None = None  # transactions of each commit of ours from here on, beside its own
         self._lost: CommitOverwritten | None = None
 
     @property
@@ -337,7 +339,8 @@ class DeltaLog:
         info = commit_info(change.operation, attempt, parameters=change.parameters)
         if read.configuration.get(_IN_COMMIT_TIMESTAMPS, "").lower() == "true":
             info["commitInfo"]["inCommitTimestamp"] = max(now_ms(), self._timestamp(read) + 1)
-        marks = [transaction(app_id, version) for app_id, version in change.transactions.items()]
+        transactions = {**change.transactions, **(self.beside(read) if self.beside is not None else {})}
+        marks = [transaction(app_id, version) for app_id, version in transactions.items()]
         return [info, *marks, *change.actions]
 
     def _timestamp(self, read: TableState) -> int:

@@ -110,6 +110,8 @@ LATENCY_COMMITS_MAX: Final = 32
 # Commits that are read of a log after the published version. More are another writer's, and one of
 # them is enough to tell.
 OTHERS_COMMITS_MAX: Final = 50
+# Commits that are read after the record of a history. Packing makes a few a day, and the next window records it anew.
+HISTORY_LOOKS_COMMITS_MAX: Final = 500
 # Lines about other writers at a time: a nightly job may have changed each of 10,000 tables.
 OTHERS_SAID_TABLES_MAX: Final = 20
 # After a longer absence the log isn't read commit by commit: something will have happened.

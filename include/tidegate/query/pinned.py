@@ -21,7 +21,9 @@ from tidegate.lake.cuts.published import Cut, CutTable, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.storage.storage_options import store_of
 from tidegate.limits import QUERY_MEMORY_BYTES
+from tidegate.merge.past.as_of import as_of, polars_as_of, spark_as_of
 from tidegate.query import duck
+from tidegate.query.past_rows import histories_at
 from tidegate.query.readable import check_readable
 from tidegate.spark_sql import quote
 
@@ -43,7 +45,9 @@ _IN_MEMORY: Final = "memory."  # wherever a USE has gone
 class PinnedCut:
     """A cut that can be read. Close it, or use it in a `with`: DuckDB's database ends then."""
 
-    def __init__(self, lake: LakeFiles, pipeline: str, cut: Cut) -> None:
+    def __init__(self, lake: LakeFiles, pipeline: str, cut: Cut, past_ts: int | None = None) -> None:
+        """past_ts: the rows as of this commit_ts, by histories (past_rows.py); None: as of the cut."""
+        self.past_ts = past_ts
         self.lake = lake
         self.pipeline = pipeline
         self.cut = cut
@@ -55,11 +59,17 @@ class PinnedCut:
 
     @classmethod
     def at(cls, lake: LakeFiles, pipeline: str, at: int | None = None) -> PinnedCut:
-        """The newest cut at or below a commit_ts; None: the newest. Raises CutNotYet, CutForgotten.
+        """The newest cut at or below a commit_ts; None: the newest. Where none so old is kept, the tables whose history
+        reaches back so far. Raises CutNotYet, CutForgotten.
 
         A table whose version can't be read any more is refused when it is asked for.
         """
-        pinned = cls(lake, pipeline, cut_at(lake, pipeline, at))
+        try:
+            pinned = cls(lake, pipeline, cut_at(lake, pipeline, at))
+        except CutForgotten as forgotten:
+            if at is None:
+                raise
+            return cls(lake, pipeline, histories_at(lake, pipeline, at, forgotten), at)
         if at is not None:
             pinned._checked = set()
         return pinned
@@ -87,7 +97,14 @@ class PinnedCut:
             self._check_old([self.cut.tables[name]])
             return self.cut.tables[name]
         what, remedy = self._why_not(name)
-        raise QueryRefused(f"{what} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})", where=name, remedy=remedy)
+        raise QueryRefused(f"{what} {self.moment}", where=name, remedy=remedy)
+
+    @property
+    def moment(self) -> str:
+        """As of when its rows are, for people."""
+        if self.past_ts is not None:
+            return f"as of {self.past_ts} ({time_text(self.past_ts)})"
+        return f"at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})"
 
     def _check_old(self, wanted: Sequence[CutTable]) -> None:
         if self._checked is not None:
@@ -95,6 +112,8 @@ class PinnedCut:
             self._checked.update(table.name for table in wanted)
 
     def _why_not(self, name: str) -> tuple[str, str]:
+        if name in self.cut.missing and self.past_ts is not None:
+            return f"it can't be read ({self.cut.missing[name]})", "ask for a later time"
         if name in self.cut.missing:
             return f"it isn't complete ({self.cut.missing[name]})", "`tidegate status` says what ends that"
         if name in self.cut.dropped:
@@ -110,13 +129,15 @@ class PinnedCut:
 
         table = self.table(name)
         options = self.lake.storage_options or None
-        return pl.scan_delta(self.lake.uri(table.path), version=table.version, storage_options=options)
+        frame = pl.scan_delta(self.lake.uri(table.path), version=table.version, storage_options=options)
+        return frame if self.past_ts is None else polars_as_of(frame, self.past_ts)
 
     def spark(self, session: Any, name: str) -> Any:
         """A table as a DataFrame of a Spark session that has Delta (and the keys of the lake's store)."""
         table = self.table(name)
         reader = session.read.format("delta").option("versionAsOf", str(table.version))
-        return reader.load(self.lake.spark_uri(table.path))
+        rows = reader.load(self.lake.spark_uri(table.path))
+        return rows if self.past_ts is None else spark_as_of(rows, self.past_ts)
 
     def spark_views(self, session: Any) -> list[str]:
         """A temporary view of each table, to be named in backticks: SELECT * FROM `shop.orders`. Their names.
@@ -241,7 +262,7 @@ class PinnedCut:
     def views_file(self) -> str:
         """A script for DuckDB that makes the same views, wherever the lake can be reached."""
         reasons = [f"-- not in it: {name}: {reason}" for name, reason in {**self.cut.missing, **self.unclear}.items()]
-        head = f"-- {self.pipeline} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})"
+        head = f"-- {self.pipeline} {self.moment}"
         lines = [head, *(" ".join(line.split()) for line in reasons), "INSTALL delta; LOAD delta;"]
         if not self.lake.is_local:
             lines += ["INSTALL httpfs; LOAD httpfs;", *self._reached()]
@@ -272,4 +293,5 @@ class PinnedCut:
     def _view(self, table: CutTable, catalog: str = "") -> str:
         named = f"{catalog}{duck.identifier(table.database)}.{duck.identifier(table.table)}"
         rows = duck.scan(self.lake.uri(table.path), table.version)
-        return f"CREATE OR REPLACE VIEW {named} AS SELECT * FROM {rows}"
+        selected = f"SELECT * FROM {rows}" if self.past_ts is None else as_of(rows, self.past_ts)
+        return f"CREATE OR REPLACE VIEW {named} AS {selected}"

@@ -101,6 +101,11 @@ class Standing:
         return self._needs_rows and self.cause is not None and not ENDS[self.cause].is_gate
 
     @property
+    def parts_from_log(self) -> bool:
+        """Whether it may go on without some of its log: from a snapshot, or from where it is emptied or taken in."""
+        return self.state in (State.SNAPSHOT, State.LEFT) or self._needs_rows or self.cause is Cause.UNLOGGED
+
+    @property
     def _needs_rows(self) -> bool:
         return self.cause is not None and self.state is State.HELD and (ENDS[self.cause].snapshot or self.needs.rows)
 

@@ -85,6 +85,7 @@ def release_emptied(app: Application) -> None:
             ended |= _Hold(app, name, app.cut_ts).ends()
     _cancel(app, ended.values())
     for name, end in ended.items():
+        app.positions.forget_history(name)
         note(app, name, Emptied(end.commit_ts - 1))
     looked.states = {} if ended else dict(app.states.of(State.HELD))
     app.record_states({})

@@ -153,6 +153,11 @@ def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
     return {"silver_id": shown.table_id, "silver_ts": shown.own_ts, **size_cells(state)}
 
 
+def said_of(app: Application, name: str) -> Said | None:
+    """The newest record of control, as far as this application knows."""
+    return app.memory(_Said).known(app).get(name)
+
+
 def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:
     """These rows of control/cuts are in the lake."""
     app.memory(_Said).known(app).update({row["table"]: said_by(row) for row in rows if row["table"]})

@@ -112,6 +112,7 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     for shard in app.names.flows().get(name, ()):
         app.histories[shard.source].held.pop(shard.pair, None)
     window.taking.held.pop(name, None)
+    app.positions.forget_histories([name])
     if shards.is_shard(app, physical):  # the others' rows stay
         note(app, name, ShardBegins())
         return

@@ -13,7 +13,7 @@ transaction versions go back to those of the rebuilt table. If a kill follows, t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from tidegate.delta.log import Change, DeltaLog
@@ -53,8 +53,11 @@ def make_as(log: DeltaLog, rebuilt: TableState) -> None:
         log.commit(nothing, Change([protocol(rebuilt.features), own], "CREATE TABLE"))
 
 
-def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str]) -> Change | None:
-    """None if it is done already. sources: all columns the source ever gave to the table.
+def swapped(
+    live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str], history: Mapping[str, int]
+) -> Change | None:
+    """None if it is done already. sources: all columns the source ever gave to the table. history: as recorded()
+    gives it for this commit.
 
     Raises LakeRefused if the live table has parts a rebuild doesn't know. The commit itself refuses
     properties that demand something of a writer.
@@ -84,7 +87,7 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
     ours = {name for state in (live, rebuilt) for name in state.transactions if is_own(name, app_id)}
     back = {name: rebuilt.transaction(name) for name in sorted(ours)}
     parameters = {"mode": "Overwrite", "rebuilt": rebuilt_ts(rebuilt, app_id)}
-    return Change(actions, "WRITE", back, parameters)
+    return Change(actions, "WRITE", {**back, **history}, parameters)
 
 
 def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[str]) -> None:

@@ -1,0 +1,75 @@
+"""From when on a lake says that a table's history is known, and whether its answers before the kept cuts are right.
+
+In:  a road, the states that the server's own SELECT showed (past.py).
+Out: since(): the recorded commit_ts; check(): each moment by the readers, or its refusal.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.road import Road
+from tests.support.past import Past, shown
+from tidegate import tables
+from tidegate.errors import CutForgotten, QueryRefused
+from tidegate.lake.control.upkeep import rewrite
+from tidegate.lake.cuts.kept_cuts import kept_rows
+from tidegate.lake.cuts.published import known_cuts
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.known_history import history_name, known_history
+from tidegate.query.pinned import PinnedCut
+
+_EACH = 7  # so often Polars and Spark read, too
+
+
+def forget_cuts(road: Road) -> None:
+    """As maintain does long after: of the cuts only the newest one stays."""
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    rewrite(road.lake, tables.CUTS, lambda rows: kept_rows(rows, tomorrow, timedelta(0), 60))
+
+
+def taken(road: Road, spark: SparkSession | None) -> None:
+    """All that the server has is in silver, and no table waits."""
+    road.capture()
+    app = road.apply(spark)
+    assert not [state.reason for state in app.states.values() if state.state == "held"]
+
+
+def since(road: Road, name: str) -> int:
+    """0: nobody knows."""
+    log = LakeFiles(road.lake.root).log(tables.silver_path(*name.split(".")))
+    known = known_history(log, log.state(), history_name("road", name))
+    return known.since_ts if known is not None else 0
+
+
+def check(road: Road, past: Past, table: str, spark: SparkSession | None = None) -> int:
+    """Every moment before the kept cut; how many had an answer. Others have a refusal that says why."""
+    name = f"{past.database}.{table}"
+    begin, moments, compared = since(road, name), past.moments(road), 0
+    for number, state in enumerate(past.states):
+        at = moments[number]
+        if at >= known_cuts(road.lake)[0]:
+            continue
+        if not begin or at < begin:
+            why = rf"its history tells all from {begin} " if begin else "nobody knows from when on its history"
+            with pytest.raises((CutForgotten, QueryRefused), match=why):
+                PinnedCut.at(road.lake, "road", at).table(name)
+            continue
+        wanted = state.get(table, [])
+        with PinnedCut.at(road.lake, "road", at) as cut:
+            assert cut.past_ts == at
+            readers: list[Any] = [cut.connection().sql(f'FROM "{past.database}"."{table}"').to_arrow_table()]
+            if compared % _EACH == 0:
+                readers.append(cut.polars(name).collect().to_arrow())
+                readers += [cut.spark(spark, name).toArrow()] if spark is not None else []
+            for rows in readers:
+                live = [row for row in rows.to_pylist() if row[tables.IS_CURRENT]]
+                assert all(row[tables.VALID_TO] is None for row in live)
+                shared = {column for row in wanted[:1] for column in row}.intersection(rows.column_names)
+                assert shown(live, shared) == shown(wanted, shared), f"state {number} of {table} at {at}"
+        compared += 1
+    return compared
