@@ -42,7 +42,7 @@ class _Reached:
         if self.since_ts is None:
             return (
                 "nobody knows from when on its history tells all: two windows with changes of it record that, or"
-                " `tidegate rebuild --swap`"
+                " `tidegate rebuild --swap`, but not where tables.history_by_window leaves versions out"
             )
         since = f"{self.since_ts} ({time_text(self.since_ts)})"
         return "" if self.since_ts <= at else f"its history tells all from {since} on, and no older cut is kept"

@@ -4,6 +4,7 @@ In:  a window, a table's share of it, its standing; the valid record in silver's
 Out: the record of the commit.
 
 A known beginning goes on with each window of a table with all of its log, catching up included. It is forgotten
+- by a window that leaves versions out (tables.history_by_window);
 - with rows of a snapshot: rows found then may be older, and differing rows have versions without a counterpart;
 - by a table without a part of its log: emptied while it was held, or filled anew (Positions.forget_history);
 - after another writer's change of rows, by silver's log.
@@ -54,8 +55,9 @@ def _recording(app: Application, window: Window, entry: TableWindow) -> Beside:
     name, app_id = entry.name, tables.app_id(app.pipeline.pipeline, entry.name)
     standing = standing_of(app, window, name)
     state = standing.state if standing is not None else State.ACTIVE
+    leaves_out = app.pipeline.tables.one_version_per_window(entry.database, entry.table)
     # Shards join, are read and are emptied each for itself: nobody knows of all of them at once.
-    goes_on = not entry.routed and not entry.chunks and state in _WHOLE
+    goes_on = not entry.routed and not leaves_out and not entry.chunks and state in _WHOLE
     said = said_of(app, name)
     is_whole = state is State.ACTIVE and (standing is None or standing.applied_ts <= entry.after_ts)
     begun_ts = max(_empty_at(app, entry, window.cut_ts), default=0) if goes_on and state is not State.RELEASED else 0

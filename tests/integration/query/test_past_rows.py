@@ -86,3 +86,38 @@ def test_histories_answer_for_times_before_the_kept_cuts(
     assert rebuild(plan, BackgroundSession(lambda: spark), compare=False, report=road.lines.append) == 0, road.lines
     swap(plan, BackgroundSession(lambda: spark), report=road.lines.append)
     assert check(road, past, "late", spark) >= counts["t"]
+
+
+@pytest.mark.parametrize("writer", ["positional", "merge"])
+def test_windows_that_leave_versions_out_answer_for_no_time(
+    writer: str, mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also its beginning, a CREATE, is forgotten; once windows leave nothing out, it begins anew at a cut."""
+    database = fresh_database(mariadb)
+    names, key = f"'{database}.t', '{database}.tick'", f", history_by_window: ['{database}.t']"
+    extra = f", history: [{names}]"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=extra, apply=f", writer: {writer}")
+    road.capture()
+    past = Past(mariadb, database, ["t"])
+    past.begin()
+    past.done(f"CREATE TABLE t {TABLE}", "INSERT INTO t VALUES (1, 'x', 0), (2, 'y', 0)")
+    taken(road, spark)
+    assert since(road, f"{database}.t"), "its CREATE is in the log"
+
+    whole = road.text
+    road.file.write_text(whole.replace(extra, extra + key))
+    road.pipeline = config.load(road.file)
+    for _ in range(2):
+        for number in range(3):
+            past.done(f"UPDATE t SET n = n + {number + 1} WHERE id = 1")
+        taken(road, spark)
+        assert since(road, f"{database}.t") == 0
+
+    road.file.write_text(whole)
+    road.pipeline = config.load(road.file)
+    for _ in range(3):
+        past.done("UPDATE t SET n = n + 10 WHERE id = 1")
+        past.done("UPDATE t SET n = n + 10 WHERE id = 2")
+        taken(road, spark)
+    forget_cuts(road)
+    assert 0 < check(road, past, "t", spark) < len(past.states) - 6
