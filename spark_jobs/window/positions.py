@@ -8,7 +8,6 @@ Out: Positions; events of control/table_states.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -197,12 +196,17 @@ class Positions:
             if self._handles.pipeline.tables.keeps_past(*self._names.pair(name)):
                 self.forget_history(name)
 
-    def forget_history(self, name: str) -> None:
-        """Nobody knows any more from when on silver's versions of a table tell its rows. Raises LakeUnavailable."""
+    def forget_history(self, name: str) -> Terminal | None:
+        """Nobody knows any more from when on silver's versions of a table tell its rows. Returns why its log can't say
+        so: such a log answers no query now, but may when it is whole again. Raises LakeUnavailable.
+        """
         log = self._handles.lake.log(tables.silver_path(*self._names.pair(name)))
-        with suppress(LakeRefused, DeltaUnsupported, CommitOverwritten):  # an unreadable log answers no query either
+        try:
             forget_history(log, history_name(self._handles.pipeline.pipeline, name))
+        except (LakeRefused, DeltaUnsupported, CommitOverwritten) as error:
+            return error
         failpoint("apply_after_forget")
+        return None
 
     def publications(self, window: Window) -> int:
         """The number of the next publication below the cut. Each published window raises it; a

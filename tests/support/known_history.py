@@ -1,12 +1,15 @@
 """From when on a lake says that a table's history is known, and whether its answers before the kept cuts are right.
 
 In:  a road, the states that the server's own SELECT showed (past.py).
-Out: since(): the recorded commit_ts; check(): each moment by the readers, or its refusal.
+Out: since(): the recorded commit_ts; demand(): another writer's protocol for silver; check(): each moment by the
+     readers, or its refusal.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from pyspark.sql import SparkSession
 from tests.kit.road import Road
 from tests.support.past import Past, shown
 from tidegate import tables
+from tidegate.delta.object_names import commit_name
 from tidegate.errors import CutForgotten, QueryRefused
 from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.cuts.kept_cuts import kept_rows
@@ -44,6 +48,19 @@ def since(road: Road, name: str) -> int:
     log = LakeFiles(road.lake.root).log(tables.silver_path(*name.split(".")))
     known = known_history(log, log.state(), history_name("road", name))
     return known.since_ts if known is not None else 0
+
+
+def protocol_of(road: Road, name: str) -> dict[str, Any]:
+    """Of a table's silver."""
+    return dict(road.lake.log(tables.silver_path(*name.split("."))).state().protocol)
+
+
+def demand(road: Road, name: str, protocol: dict[str, Any]) -> None:
+    """Another writer's commit: tidegate refuses some of these itself."""
+    log = Path(road.lake.log(tables.silver_path(*name.split("."))).place, "_delta_log")
+    version = 1 + max(int(file.stem) for file in log.glob("*.json"))
+    actions = ({"commitInfo": {"operation": "UPGRADE PROTOCOL", "timestamp": 1}}, {"protocol": protocol})
+    (log / commit_name(version)).write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
 def check(road: Road, past: Past, table: str, spark: SparkSession | None = None) -> int:

@@ -12,6 +12,7 @@ been emptied, too, later than it took them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ from tidegate.standing.events import Emptied
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
 from tidegate.tables import State
+
+log = logging.getLogger(__name__)
 
 _EMPTIED = "the table was emptied while it was held: all of its rows come by the log"
 
@@ -52,6 +55,8 @@ def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> l
     """
     name = app.names.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, planned).ends()
+    if not _are_forgotten(app, ends):
+        return []
     _cancel(app, ends.values())
     for table, end in ends.items():
         mend(app, planned.window, table, end.commit_ts - 1)
@@ -81,14 +86,25 @@ def release_emptied(app: Application) -> None:
         return
     ended = dict[str, TableVersion]()
     for name in fresh:
-        if name not in ended:
-            ended |= _Hold(app, name, app.cut_ts).ends()
+        if name not in ended and _are_forgotten(app, ends := _Hold(app, name, app.cut_ts).ends()):
+            ended |= ends
     _cancel(app, ended.values())
     for name, end in ended.items():
-        app.positions.forget_history(name)
         note(app, name, Emptied(end.commit_ts - 1))
     looked.states = {} if ended else dict(app.states.of(State.HELD))
     app.record_states({})
+
+
+def _are_forgotten(app: Application, names: Iterable[str]) -> bool:
+    """Whether all histories of these tables are unknown from here on: what they missed is in no version. A table with
+    history stays held if its log can't say so: once somebody has repaired the log, it would tell too much.
+    """
+    for name in names:
+        error = app.positions.forget_history(name)
+        if error is not None and app.pipeline.tables.keeps_past(*app.names.pair(name)):
+            log.warning("%s was emptied, and stays held: %s", name, error.line, extra={"table": name})
+            return False
+    return True
 
 
 def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:

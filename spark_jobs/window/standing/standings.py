@@ -166,7 +166,6 @@ def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
     """Let a held table go on from applied_ts, in this window: nothing from before counts any more."""
     before = standing_of(app, window, name)
     window.taking.held.pop(name, None)
-    app.positions.forget_history(name)  # what it missed while it was held is in no version
     done = step(before, Emptied(applied_ts, window.behind or ""), facts_of(app, name))
     assert done.standing is not None, "a held table was emptied"
     app.positions.note({name: done.standing})

@@ -24,7 +24,7 @@ from tests.integration.road.test_accept import _accept
 from tests.kit.road import Road
 from tests.support.driver import killed
 from tests.support.forks import exit_code
-from tests.support.known_history import check, forget_cuts, since, taken
+from tests.support.known_history import check, demand, forget_cuts, protocol_of, since, taken
 from tests.support.past import Past
 from tests.support.replica_pair import purge_logs
 from tests.support.servers import ROOT, FreshDatabase
@@ -105,15 +105,55 @@ def test_a_hold_that_ends_by_emptying_leaves_no_known_time_before(
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_a_lost_log_leaves_no_known_time_before(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, apart: bool
+def test_a_log_that_cant_be_written_meanwhile_tells_no_more_once_it_can(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, apart: bool
 ) -> None:
+    """Somebody gives silver a feature, and takes it off again; between, its table is held, and emptied."""
+    database = fresh_database(mariadb)
+    name = f"{database}.t"
+    road, past = begun(mariadb, database, tmp_path, apply=UNLOGGED)
+    past.names = ["t"]
+    past.done("CREATE TABLE p (id INT PRIMARY KEY)", "CREATE TABLE t (id INT PRIMARY KEY, p INT, n INT)")
+    past.done("INSERT INTO p VALUES (1), (2)")
+    past.done("INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)")
+    taken(road, spark)
+    begin, protocol = since(road, name), protocol_of(road, name)
+    assert begin
+    demand(road, name, {**protocol, "writerFeatures": [*protocol["writerFeatures"], "icebergCompatV1"]})
+    past.done("ALTER TABLE t ADD CONSTRAINT fk_t FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE")
+    past.done("DELETE FROM p WHERE id = 1")
+    if apart:
+        road.capture()
+        road.apply(spark)
+    past.done("ALTER TABLE t DROP FOREIGN KEY fk_t")
+    past.done("TRUNCATE TABLE t")
+    past.done("INSERT INTO t VALUES (5, 2, 0)")
+    road.capture()
+    road.apply(spark)
+    held = last_states(road.lake)[name]
+    demand(road, name, protocol)
+    if held.state == "held":
+        release(road.lake, held)
+    more(road, past, spark, "t")
+    assert since(road, name) > begin
+    forget_cuts(road)
+    assert check(road, past, "t", spark) >= 1
+
+
+@pytest.mark.parametrize(("apart", "unread"), [(True, False), (False, False), (True, True)])
+def test_a_lost_log_leaves_no_known_time_before(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, apart: bool, unread: bool
+) -> None:
+    """unread: meanwhile tidegate can't read silver's log."""
     server = mariadb_package.MariaDB(tmp_path / "server", mariadb_package.install(ROOT))
     with server:
         server.query("CREATE DATABASE shop")
         road, past = begun(server, "shop", tmp_path, "t", "u")
         taken(road, spark)
-        begin = since(road, "shop.t")
+        begin, protocol = since(road, "shop.t"), protocol_of(road, "shop.t")
+        if unread:
+            of_later = [*protocol["writerFeatures"], "ofLaterTimes"]
+            demand(road, "shop.t", {**protocol, "writerFeatures": of_later})
         past.done("UPDATE t SET n = 1", "UPDATE u SET n = 1")
         purge_logs(server)
         with pytest.raises(PositionLost):
@@ -126,6 +166,11 @@ def test_a_lost_log_leaves_no_known_time_before(
         past.done("INSERT INTO t VALUES (7, 7)")
         road.capture()
         road.apply(spark)
+        if unread:
+            demand(road, "shop.t", protocol)
+            held = last_states(road.lake)["shop.t"]
+            assert held.state == "held"
+            assert not held.releasable, "it waits for rows until silver's log says that its past is unknown"
         for number in range(3):
             past.done(f"UPDATE t SET n = {number}")
             past.done(f"CREATE OR REPLACE TABLE tick {TABLE}", f"INSERT INTO tick VALUES (1, {number})")
@@ -133,6 +178,7 @@ def test_a_lost_log_leaves_no_known_time_before(
             road.apply(spark)
         after = since(road, "shop.t")
         assert begin
+        assert last_states(road.lake)["shop.t"].state == "active"
         assert after == 0 or after > begin, "an UPDATE was lost with the log"
 
 

@@ -7,9 +7,10 @@ Two transaction versions stand under names with the table's id. `since` is a com
 on; 0: nobody knows. `seen` is the Delta version of the commit with this record. Each commit of ours to such a table
 finds the valid record of the state before, and records both anew. A kill can't part the record from the rows.
 
-Others' commits have no record, so all commits after `seen` are looked at. A new or removed file, other columns, or an
-entry lost from the log ends the knowledge. The same goes for RESTORE, in spite of its kept transactions, and for a
-commit of an older release. A clone has another id. Rewrites without a change say `dataChange: false`.
+Others' commits have no record, so all commits after `seen` are looked at. A new or removed file, a column that is
+another one or gone, or an entry lost from the log ends the knowledge. The same goes for RESTORE, in spite of its kept
+transactions, and for a commit of an older release. A clone has another id. Rewrites without a change say
+`dataChange: false`.
 """
 
 from __future__ import annotations
@@ -47,10 +48,14 @@ def known_history(log: DeltaLog, state: TableState, name: str) -> KnownHistory |
     since_ts, seen = (state.transaction(_id(state, name, what)) for what in (_SINCE, _SEEN))
     if not seen or seen > state.version or state.version - seen > HISTORY_LOOKS_COMMITS_MAX:
         return None
+    is_described = False
     for version in range(state.version, seen, -1):
         actions = log.actions(version)
         if actions is None or not _is_harmless(actions, state):
             return None
+        is_described = is_described or any("metaData" in action for action in actions)
+    if is_described and not _has_columns_of(log.state_at(seen), state):
+        return None
     return KnownHistory(since_ts, seen)
 
 
@@ -74,7 +79,7 @@ def forget_history(log: DeltaLog, name: str) -> None:
     def decide(read: TableState) -> Change | None:
         if not read.created or not read.transaction(_id(read, name, _SINCE)):
             return None
-        return Change([], "FORGET HISTORY", recorded(read, name, 0))
+        return _word("FORGET HISTORY", read, name, 0)
 
     log.update(decide)
 
@@ -86,9 +91,14 @@ def renew_history(log: DeltaLog, name: str) -> None:
         if read.transaction(_id(read, name, _SEEN)) in (0, read.version):
             return None
         known = known_history(log, read, name)
-        return None if known is None else Change([], "KEEP HISTORY", recorded(read, name, known.since_ts))
+        return None if known is None else _word("KEEP HISTORY", read, name, known.since_ts)
 
     log.update(decide)
+
+
+def _word(operation: str, read: TableState, name: str, since_ts: int) -> Change:
+    """A commit of a record alone. No feature demands anything of it: it has neither files nor metadata."""
+    return Change([], operation, recorded(read, name, since_ts), checked=True)
 
 
 def keeping(log: DeltaLog, decide: Callable[[TableState, KnownHistory | None], int], name: str) -> Beside:
@@ -117,6 +127,11 @@ def _is_harmless(actions: Sequence[Action], state: TableState) -> bool:
         if (metadata := action.get("metaData")) and _columns(metadata) != _columns(state.metadata):
             return False
     return True
+
+
+def _has_columns_of(before: TableState | None, state: TableState) -> bool:
+    """Whether each column of an earlier state is still there. Others may have come beside them."""
+    return before is not None and set(_columns(before.metadata)) <= set(_columns(state.metadata))
 
 
 def _columns(metadata: Mapping[str, Any]) -> list[tuple[str, str, str]]:

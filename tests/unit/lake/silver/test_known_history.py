@@ -91,6 +91,20 @@ def test_what_may_have_changed_rows_ends_it(tmp_path: Path, what: str) -> None:
     assert _known(log) is None
 
 
+def test_another_column_in_the_place_of_one_ends_it(tmp_path: Path) -> None:
+    """In one commit, as a replacement of mapped columns is; a column that comes beside them is harmless."""
+    log = _log(tmp_path)
+    _write(log, _add("a"), since_ts=50)
+    _write(log, _columns(log, "id", "more"))
+    assert _known(log) == 50
+    _write(log, since_ts=50)
+    _write(log, _columns(log, "id", "other"))
+    assert _known(log) is None
+    _write(log, since_ts=50)
+    _write(log, _columns(log, "id"))
+    assert _known(log) is None
+
+
 def _fields(state: TableState) -> dict[str, Any]:
     return {name: getattr(state, name) for name in TableState.__dataclass_fields__}
 
