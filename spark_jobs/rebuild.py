@@ -50,10 +50,12 @@ from tidegate.lake.rebuild.rebuild_lake import (
     history_pieces,
     moment,
     physical_tables,
+    strangers,
 )
 from tidegate.lake.rebuild.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
 from tidegate.lake.rebuild.swap import mark_rebuilt, rebuilt_ts
 from tidegate.lake.silver.folders import REBUILT
+from tidegate.lake.standing.followed import load
 from tidegate.merge.past import past_named
 from tidegate.schema.model.columns import LEFT_OUT, TableVersion, VersionStatus
 from tidegate.snapshot.progress.requests import events_of
@@ -89,7 +91,8 @@ class Rebuild:
     def plan(cls, pipeline: Pipeline, lake: LakeFiles, table: str, at: str, to: str) -> Rebuild:
         """Where it begins and what belongs to it. Raises UsageError, LakeRefused."""
         plan = cls(pipeline, lake, table, moment(lake, table, at))
-        plan.physical = physical_tables(history_pieces(lake), pipeline.tables, table, pipeline.sources)
+        known = physical_tables(history_pieces(lake), pipeline.tables, table, pipeline.sources)
+        plan.physical = known - strangers(known, pipeline.tables, load(lake).left)
         if not plan.physical:
             raise UsageError(f"no table {table}", where=pipeline.pipeline, remedy="give database.table as in silver")
         pairs = {pipeline.tables.logical(*name.pair)[:2] for name in plan.physical}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.merge.kept_actions import actions_in_silver
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
-from spark_jobs.merge.rewrite import overwrite
+from spark_jobs.merge.rewrite import overwrite, types_of
 from spark_jobs.merge.silver_partitions import partial_taker, partition_given, partition_replaced
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals, numbered
@@ -36,6 +36,7 @@ from tidegate.merge.column import SilverColumn
 from tidegate.merge.given import given_version_at
 from tidegate.merge.past import past_of
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.widening import wider
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import AddSilverColumn, diff
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -215,7 +216,9 @@ def take_rows(
         if whole:
             overwrite(private, taken, shape)
             return
-        taken = taken.select(*(quote(column.name) for column in shape.all_columns))
+        held = dict(types_of(private.state))  # maybe wider ones, of a shard that is gone
+        wide = ((quote(c.name), wider(held.get(c.name, c.type), c.type) or c.type) for c in shape.all_columns)
+        taken = taken.selectExpr(*(f"CAST({name} AS {kind}) AS {name}" for name, kind in wide))
         if not shape.past.versions:
             taken.write.format("delta").mode("overwrite").option("replaceWhere", where).save(private.uri)
             return

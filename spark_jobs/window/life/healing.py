@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import send_below
-from spark_jobs.window.waves.shards import is_shard, leave_out
+from spark_jobs.window.waves.shards import is_left_out, is_shard, leave_out
 from spark_jobs.window.window import Trouble, Window
 from tidegate import tables
 from tidegate.binlog.rows.heal import REFRESH, Mismatch, heal
@@ -72,7 +72,8 @@ def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) ->
     later = {app.names.logical_name(*shard[1:]) for shard in leave_out(app, sorted(left_out))}
     for physical, why in sorted(left_out.items()):
         name = app.names.logical_name(*physical.pair)
-        if name not in window.held and name not in later:
+        # It may be left out from above this window on alone: then its table waits, or this would never end.
+        if name not in window.held and name not in later and is_left_out(app, window, physical):
             send_below(app, window, name, f"{name}: {physical.shown} of {physical.source} is left out: {why}")
 
 

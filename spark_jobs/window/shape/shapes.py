@@ -17,6 +17,7 @@ from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
+from tidegate.lake.rebuild.rebuild_lake import OnlyTables
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.conditioned import check_condition
 from tidegate.merge.kept import ALL, Kept, check_kept, in_silver, masks_in
@@ -101,13 +102,18 @@ def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Ta
     return [
         version
         for version in there_at(app, entry, commit_ts)
-        if not (entry.routed and version.status.waits) or is_last_with(version, commit_ts)
+        if not (entry.routed and version.status.waits) or is_last_with(app, version, commit_ts)
     ]
 
 
-def is_last_with(version: TableVersion, commit_ts: int) -> bool:
-    """Whether a shard was left out at a cut: silver has its rows up to there, and lacks them from there on."""
-    return version.kind == LEFT_OUT and version.commit_ts == commit_ts
+def is_last_with(app: Application, version: TableVersion, commit_ts: int) -> bool:
+    """Whether a shard was left out at the end of a rebuild's window: silver had its rows up to there, and lacks them
+    from there on.
+
+    Live silver may be below that cut, and then lacks them already. Nothing is known of an unproven shard.
+    """
+    left = version.kind == LEFT_OUT and version.commit_ts == commit_ts
+    return left and version.status is not VersionStatus.UNPROVEN and isinstance(app.pipeline.tables, OnlyTables)
 
 
 def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:

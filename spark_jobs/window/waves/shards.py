@@ -51,7 +51,7 @@ def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> in
     """
     begin, waits = after_ts, False
     for version in app.histories[physical.source].versions(*physical.pair):
-        if version.commit_ts > cut_ts or is_last_with(version, cut_ts):
+        if version.commit_ts > cut_ts or is_last_with(app, version, cut_ts):
             break
         if waits and not version.status.waits:
             begin = max(begin, version.commit_ts - 1)

@@ -9,7 +9,7 @@ Out: RebuildLake, in which apply's own steps write the table under another name;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -156,6 +156,22 @@ def physical_tables(
     """
     links = links_of(history, sources)
     return with_givers(links, {name for name in links if pipeline_tables.logical(*name.pair).name == table})
+
+
+def strangers(
+    physicals: Iterable[Physical], pipeline_tables: Tables, left: Container[tuple[Physical, str]]
+) -> set[Physical]:
+    """Shards that the pipeline file leaves out, and always has: a route names them, and silver never had their rows.
+
+    left: (physical table, logical table) that were kept once. Silver has what they held then.
+    """
+    never_kept = set[Physical]()
+    for physical in physicals:
+        logical = pipeline_tables.logical(*physical.pair)
+        kept = pipeline_tables.keeps(*physical.pair) or pipeline_tables.shadows(*physical.pair)
+        if logical.routed and not kept and (physical, logical.name) not in left:
+            never_kept.add(physical)
+    return never_kept
 
 
 def links_of(history: Iterable[pa.Table], sources: Collection[str]) -> Links:
