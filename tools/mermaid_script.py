@@ -30,7 +30,10 @@ def script() -> Path | None:
         subprocess.run(command, check=False, timeout=300, capture_output=True)
         for packed in _FOLDER.glob("*.tgz"):
             with tarfile.open(packed) as opened:
-                opened.extract(_SCRIPT, _FOLDER, filter="data")
+                data = opened.extractfile(_SCRIPT)
+                assert data is not None
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data.read())
     return file if file.exists() else None
 
 

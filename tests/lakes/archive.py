@@ -32,6 +32,7 @@ from tidegate.standing.standing import Standing
 LAKES: Final = Path(__file__).resolve().parent
 LAKE: Final = "LAKE"  # in pipeline.yaml, for the lake's path
 _BRONZE: Final = "bronze"
+_FILTER: Final[dict[str, Any]] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # CPython before 3.11.4
 _ROWS: Final = "rows"  # in later.tar.gz: rows for control tables, table by table
 _LEASES: Final = "control/leases"
 
@@ -122,7 +123,7 @@ class Recorded:
         file = place / "pipeline.yaml"
         file.write_text((self.folder / "pipeline.yaml").read_text().replace(LAKE, lake.root))
         with tarfile.open(self.folder / "lake.tar.gz") as archive:
-            archive.extractall(lake.root, filter="data")
+            archive.extractall(lake.root, **_FILTER)
         return file, lake
 
     def later(self, lake: LakeFiles) -> dict[str, pa.Table]:
@@ -138,7 +139,7 @@ class Recorded:
                     path = member.name.removeprefix(f"{_ROWS}/").removesuffix(".parquet")
                     rows[path] = pq.read_table(io.BytesIO(data.read()))
                 else:
-                    archive.extract(member, lake.root, filter="data")
+                    archive.extract(member, lake.root, **_FILTER)
         return rows
 
 

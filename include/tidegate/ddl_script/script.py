@@ -41,10 +41,8 @@ from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.table_names import splits
 
-# The first word of a statement, after comments and at the front of versioned ones.
-_FIRST: Final = re.compile(
-    r"(?:[\s(]++|/\*M?!\d*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|\#[^\n]*+|--\s[^\n]*+)*+([A-Za-z]++)"
-)
+# The first word of a statement, after comments and at the front of versioned ones. Atomic: see text.py.
+_FIRST: Final = re.compile(r"(?>(?:[\s(]++|/\*M?!\d*+|/\*(?!M?!)(?s:.*?)\*/|\#[^\n]*+|--\s[^\n]*+)*)([A-Za-z]++)")
 _DDL: Final = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"})
 # Statements whose effect stands elsewhere.
 _DYNAMIC: Final = frozenset({"EXECUTE", "CALL"})

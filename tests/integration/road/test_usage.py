@@ -32,7 +32,8 @@ def test_runs_of_capture_and_apply_leave_their_cpu_and_lag(
     road.apply()
     rows = control.read(road.lake, USAGE).to_pylist()
     assert {(row["work"], row["of"]) for row in rows} == {("capture", "one"), ("apply", road.pipeline.pipeline)}
-    assert all(row["cpu_seconds"] > 0 and row["seconds"] > 0 for row in rows)
+    assert all(row["cpu_seconds"] >= 0 and row["seconds"] > 0 for row in rows)
+    assert sum(row["cpu_seconds"] for row in rows) > 0, "a short run may take less than a tick"
     (applied,) = [row for row in rows if row["work"] == "apply"]
     assert 0 < applied["lag_seconds"] < time.time() - begun + 5
     sizes = control.newest(road.lake, CUTS, by=["table"], order=["cut_ts", "published_at"])

@@ -39,7 +39,7 @@ class World:
         self.words = Parked(self.lake, "one", policy, lambda key: "d.t" if key == b"k" else "")
         self.file = folder / "shop.yaml"
         self.file.write_text(
-            f"pipeline: shop\nlake: {{path: {self.lake.root}}}\nsources: {{one: {{conn_id: x, flavour: tidb,"
+            f"pipeline: test\nlake: {{path: {self.lake.root}}}\nsources: {{one: {{conn_id: x, flavour: tidb,"
             " listen: ['unix:/p']}}\ntables: {include: ['d.*']}\nxa: {orphans: ask}\n".replace("}}\nt", "}}\nt")
         )
 

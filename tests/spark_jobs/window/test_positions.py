@@ -9,6 +9,7 @@ from typing import Any
 
 from spark_jobs.window.positions import Positions
 from tidegate import tables
+from tidegate.config import Tables
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -22,9 +23,10 @@ AHEAD = timedelta(hours=1)
 
 def positions(lake: LakeFiles) -> Positions:
     """Those of a process that begins."""
-    handles: Any = SimpleNamespace(lake=lake, control=ControlTables(lake), pipeline=SimpleNamespace(pipeline="p"))
-    no_names: Any = None
-    begun = Positions(handles, no_names)
+    pipeline = SimpleNamespace(pipeline="p", tables=Tables(include=("*.*",)))
+    handles: Any = SimpleNamespace(lake=lake, control=ControlTables(lake), pipeline=pipeline)
+    names: Any = SimpleNamespace(pair=lambda name: tuple(name.split(".")))
+    begun = Positions(handles, names)
     begun.read_states()
     return begun
 

@@ -154,7 +154,7 @@ def test_the_work_of_children_counts_those_that_have_ended_too(tmp_path: Path) -
     burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     before = tree_cpu_seconds(os.getpid())
     subprocess.run([sys.executable, "-c", burn], check=True)
-    assert tree_cpu_seconds(os.getpid()) - before >= 0.3
+    assert tree_cpu_seconds(os.getpid()) - before >= 0.28, "to a tick"
     waits = f"{burn}\nprint('done', flush=True)\ninput()"
     child = subprocess.Popen(
         [sys.executable, "-c", waits],
