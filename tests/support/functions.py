@@ -40,13 +40,18 @@ class Distributions:
         self.forget("")
 
     @staticmethod
+    def look_again() -> None:
+        """New files count, and loaded modules stay, as in a long run."""
+        importlib.invalidate_caches()
+
+    @staticmethod
     def forget(module: str) -> None:
         """The next call loads it anew."""
         sys.modules.pop(module, None)
         importlib.invalidate_caches()
-        row_functions.installed.cache_clear()
+        row_functions.forget()
 
     def close(self) -> None:
         if str(self.folder) in sys.path:
             sys.path.remove(str(self.folder))
-        row_functions.installed.cache_clear()
+        row_functions.forget()

@@ -50,5 +50,7 @@ def otherwise(column: ComputedColumn, rows: pa.RecordBatch) -> int:
     names = [name.lower() for name in rows.schema.names]
     held = rows.column(names.index(column.name.lower())).cast(arrow_type(column.type))
     same = pc.fill_null(pc.equal(wanted, held), False)
-    empty = pc.and_(pc.is_null(wanted, nan_is_null=True), pc.is_null(held, nan_is_null=True))
+    empty = pc.and_(pc.is_null(wanted), pc.is_null(held))
+    if pa.types.is_floating(wanted.type):  # NaN isn't equal to itself, and isn't NULL
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(wanted), pc.is_nan(held)), False))
     return len(rows) - int(pc.sum(pc.or_(same, empty)).as_py() or 0)
