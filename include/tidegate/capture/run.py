@@ -287,7 +287,8 @@ class _Loop:
             if self.land_at is not None and time.monotonic() >= self.land_at:
                 self._land_what_is_due(came, reader)
             proof = reader.heartbeat()
-            self.news_at = time.monotonic() if reader.sends_on else self.news_at
+            if reader.sends_on:
+                self.news_at = time.monotonic()
             if proof is not None:
                 self._keep([proof], reader)
                 self._land()

@@ -68,6 +68,31 @@ def spark_table(road: Road, name: str) -> str:
     return f"delta.`{road.lake.spark_uri(tables.silver_path(*name.split('.')))}`"
 
 
+def child_of_parent(road: Road, past: Past, spark: SparkSession) -> None:
+    """Table t, whose rows a key of p may delete."""
+    past.names = ["t"]
+    past.done("CREATE TABLE p (id INT PRIMARY KEY)", "CREATE TABLE t (id INT PRIMARY KEY, p INT, n INT)")
+    past.done("INSERT INTO p VALUES (1), (2)")
+    past.done("INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)")
+    taken(road, spark)
+
+
+def cascades(road: Road, past: Past, spark: SparkSession, *, apart: bool) -> None:
+    """The server deletes a row of t below the log. apart: apply sees that before more comes."""
+    past.done("ALTER TABLE t ADD CONSTRAINT fk_t FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE")
+    past.done("DELETE FROM p WHERE id = 1")
+    if apart:
+        road.capture()
+        road.apply(spark)
+
+
+def emptied_without_key(road: Road, past: Past) -> None:
+    past.done("ALTER TABLE t DROP FOREIGN KEY fk_t")
+    past.done("TRUNCATE TABLE t")
+    past.done("INSERT INTO t VALUES (5, 2, 0)")
+    road.capture()
+
+
 @pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("dies", [True, False])
 def test_a_hold_that_ends_by_emptying_leaves_no_known_time_before(
@@ -77,23 +102,13 @@ def test_a_hold_that_ends_by_emptying_leaves_no_known_time_before(
     database = fresh_database(mariadb)
     name = f"{database}.t"
     road, past = begun(mariadb, database, tmp_path, apply=UNLOGGED)
-    past.names = ["t"]
-    past.done("CREATE TABLE p (id INT PRIMARY KEY)", "CREATE TABLE t (id INT PRIMARY KEY, p INT, n INT)")
-    past.done("INSERT INTO p VALUES (1), (2)")
-    past.done("INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)")
-    taken(road, spark)
+    child_of_parent(road, past, spark)
     begin = since(road, name)
     assert begin
-    past.done("ALTER TABLE t ADD CONSTRAINT fk_t FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE")
-    past.done("DELETE FROM p WHERE id = 1")
+    cascades(road, past, spark, apart=apart)
     if apart:
-        road.capture()
-        road.apply(spark)
         assert last_states(road.lake)[name].state == "held"
-    past.done("ALTER TABLE t DROP FOREIGN KEY fk_t")
-    past.done("TRUNCATE TABLE t")
-    past.done("INSERT INTO t VALUES (5, 2, 0)")
-    road.capture()
+    emptied_without_key(road, past)
     if dies:
         killed(spark, road.file, "apply_after_forget")
     taken(road, spark)
@@ -112,23 +127,12 @@ def test_a_log_that_cant_be_written_meanwhile_tells_no_more_once_it_can(
     database = fresh_database(mariadb)
     name = f"{database}.t"
     road, past = begun(mariadb, database, tmp_path, apply=UNLOGGED)
-    past.names = ["t"]
-    past.done("CREATE TABLE p (id INT PRIMARY KEY)", "CREATE TABLE t (id INT PRIMARY KEY, p INT, n INT)")
-    past.done("INSERT INTO p VALUES (1), (2)")
-    past.done("INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)")
-    taken(road, spark)
+    child_of_parent(road, past, spark)
     begin, protocol = since(road, name), protocol_of(road, name)
     assert begin
     demand(road, name, {**protocol, "writerFeatures": [*protocol["writerFeatures"], "icebergCompatV1"]})
-    past.done("ALTER TABLE t ADD CONSTRAINT fk_t FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE")
-    past.done("DELETE FROM p WHERE id = 1")
-    if apart:
-        road.capture()
-        road.apply(spark)
-    past.done("ALTER TABLE t DROP FOREIGN KEY fk_t")
-    past.done("TRUNCATE TABLE t")
-    past.done("INSERT INTO t VALUES (5, 2, 0)")
-    road.capture()
+    cascades(road, past, spark, apart=apart)
+    emptied_without_key(road, past)
     road.apply(spark)
     held = last_states(road.lake)[name]
     demand(road, name, protocol)
