@@ -123,7 +123,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     """
     rules, kept = app.pipeline.tables, kept_of(app, entry)
     _check_moves(app, window, entry)
-    _check_names(window, entry, plan, (kept, snapshot))
+    _check_names(entry, plan, (kept, snapshot))
     if kept.rules.hides and rules.keeps_changelog(entry.database, entry.table):
         why = f"its changelog would have what {_RULES} keeps out of silver"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
@@ -158,14 +158,13 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
         check_same_condition(shape, snapshot)
 
 
-def _check_names(window: Window, entry: TableWindow, plan: TablePlan, given: tuple[Kept, TableState]) -> None:
+def _check_names(entry: TableWindow, plan: TablePlan, given: tuple[Kept, TableState]) -> None:
     """Raise SchemaMismatch if columns have other names in silver than by the rules. given: the rules, and silver."""
     kept, snapshot = given
     if not plan.phases:
         return
     first = _first(entry, plan)
-    gives = any(move.giver == entry.name for move in window.moves)
-    if _is_made_anew(first.phase) and not (entry.routed or plan.past.rows_stay or gives):
+    if _is_made_anew(first.phase) and not (entry.routed or plan.past.rows_stay):
         return
     versions = [version for planned in plan.phases for version in planned.versions]
     versions += [old for old, _ in plan.changes if old is not None]

@@ -24,9 +24,11 @@ from spark_jobs.merge.silver_partitions import partial_taker, partition_given, p
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals, numbered
 from spark_jobs.window.application import Application
-from spark_jobs.window.shape.computing import computed_by
-from spark_jobs.window.shape.kept import apart
-from spark_jobs.window.shape.shapes import kept_of
+from spark_jobs.window.shape.computing import check_same_rules, computed_by
+from spark_jobs.window.shape.filtered import check_same_condition
+from spark_jobs.window.shape.kept import apart, check_silver
+from spark_jobs.window.shape.naming import check_same_names
+from spark_jobs.window.shape.shapes import kept_of, shape_of
 from spark_jobs.window.window import Move
 from tidegate import tables
 from tidegate.delta.table.state import Action
@@ -34,6 +36,7 @@ from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.given import given_version_at
+from tidegate.merge.kept import Kept, left_out
 from tidegate.merge.past import past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
@@ -66,14 +69,15 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     def recorded(at: int) -> int | None:
         actions = log.actions(at)
         if actions is None:
-            raise LakeRefused(
-                f"version {at} of the table's log is gone, and with it how the table was before a rename",
-                where=log.place,
-                remedy=REFILL,
-            )
+            raise _gone(at, log.place)
         return _recorded(actions, app_id)
 
     return given_version_at(version, recorded, commit_ts)
+
+
+def _gone(version: int, place: str) -> LakeRefused:
+    why = f"version {version} of the table's log is gone, and with it how the table was before a rename"
+    return LakeRefused(why, where=place, remedy=REFILL)
 
 
 def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
@@ -106,6 +110,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
         return writer.session.sql(f"SELECT {nothing} WHERE false")
+    _check_given(app, move, version)
     source = app.lake.spark_uri(tables.silver_path(*app.names.pair(move.giver)))
     rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
     if app.names.logical(old.database, old.table)[2]:
@@ -132,6 +137,27 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
         value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     return rows.selectExpr(*select)
+
+
+def _check_given(app: Application, move: Move, version: int) -> None:
+    """Raise SchemaMismatch where the giver's rows were made by other rules than the pipeline file has now. The taker's
+    silver would name the new rules beside them.
+
+    The giver's plan doesn't check it: the rename may be its first phase, which only takes rows away.
+    """
+    database, table = app.names.pair(move.giver)
+    log = app.lake.log(tables.silver_path(database, table))
+    if (state := log.state_at(version)) is None:
+        raise _gone(version, log.place)
+    kept = Kept(app.pipeline.tables.columns_of(database, table), app.mask_keys)
+    routed = app.names.logical(move.old.database, move.old.table)[2]
+    shape = shape_of(
+        [move.old], routed=routed, past=past_of([field["name"] for field in state.schema["fields"]]), kept=kept
+    )
+    check_silver(shape, left_out(kept, [move.old]), state, frozenset())
+    check_same_rules(shape, state)
+    check_same_condition(shape, state)
+    check_same_names(shape, kept.rules.names, [move.old], state)
 
 
 def given_version(move: Move) -> TableVersion:

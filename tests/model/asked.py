@@ -103,7 +103,7 @@ def known_log(bounds: Bounds, state: State, at: int) -> Log:
 
 
 def facts(bounds: Bounds, state: State, table: int) -> Facts:
-    """As spark_jobs/window/facts.py answers."""
+    """As spark_jobs/window/standing/facts.py answers."""
     return Facts(
         NAMES[table],
         state.cut,
@@ -193,7 +193,7 @@ def joins_at(state: State, source: int) -> int:
 
 
 def left_at(state: State, table: int) -> LeftAt:
-    """Where a table is left: as spark_jobs/window/following.py has it."""
+    """Where a table is left: as spark_jobs/window/life/following.py has it."""
     standing = state.tables[table].standing
     if standing is None:
         return LeftAt(mark(state, table))

@@ -1,7 +1,7 @@
 """When a held table's hold is over because the table was emptied at the source, in the model.
 
 In:  a State, a held table.
-Out: the tables that go on, with the commit_ts that emptied each; as spark_jobs/window/mending.py has it.
+Out: the tables that go on, with the commit_ts that emptied each; as spark_jobs/window/life/mending.py has it.
 """
 
 from __future__ import annotations

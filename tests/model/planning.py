@@ -2,7 +2,7 @@
 
 In:  a State, a kind of window and its bounds in commit_ts.
 Out: Plan: the window, and the state once what planning noted is recorded. As plan_window, replay_schema_history and
-     judge_ddl of spark_jobs/apply_steps do it, and spark_jobs/window/standings.py.
+     judge_ddl of spark_jobs/apply_steps do it, and spark_jobs/window/standing/standings.py.
 """
 
 from __future__ import annotations

@@ -149,4 +149,4 @@ def test_a_compressed_binlog_gives_the_rows_that_select_gives(
     state, problems = decoded(segments, compressing, database)
     assert {table: state[table] for table in before} == before
     assert not problems
-    assert not state["xa"], "rows of a prepared transaction stand where its COMMIT does (test_road_prewrites.py)"
+    assert not state["xa"], "rows of a prepared transaction stand where its COMMIT does (road/test_prewrites.py)"

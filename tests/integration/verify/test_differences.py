@@ -1,6 +1,6 @@
 """tidegate verify against a real server and a silver table written by hand: equal is seen, and so is every defect.
 
-Under load: test_verify_at_work.py.
+Under load: test_at_work.py.
 
 Silver's values are literals of this file, so that nothing of tidegate stands between the server and the comparison.
 """

@@ -67,12 +67,19 @@ class Shop:
     """One source with a schema history, and a way to apply windows of ready-made changes."""
 
     def __init__(
-        self, spark: SparkSession | None, folder: Path, writer: str, routes: str = "[]", soft_delete: str = "[]"
+        self,
+        spark: SparkSession | None,
+        folder: Path,
+        writer: str,
+        routes: str = "[]",
+        soft_delete: str = "[]",
+        rules: str = "",
     ) -> None:
-        """spark: None where it must need none."""
+        """spark: None where it must need none. rules: more keys of `tables`, each behind a comma."""
         text = (
             f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
-            f"tables: {{include: ['d.*'], routes: {routes}, soft_delete: {soft_delete}}}\napply: {{writer: {writer}}}\n"
+            f"tables: {{include: ['d.*'], routes: {routes}, soft_delete: {soft_delete}{rules}}}\n"
+            f"apply: {{writer: {writer}}}\n"
         )
         pipeline = config.parse(text, where="shop.yaml")
         lake = LakeFiles(str(folder))

@@ -1,6 +1,6 @@
 """Whole logs made by hand: tables, their TABLE_MAPs, rows events in every dress, transactions.
 
-In:  column types (type_cells.py or encode_types.py), rows of cells.
+In:  column types (type_cells.py or encoding/types.py), rows of cells.
 Out: events, segments, and the table versions that describe them.
 """
 

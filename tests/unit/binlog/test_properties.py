@@ -1,6 +1,6 @@
 """Any rows of any type, in any log: what was encoded is what both decoders give.
 
-In:  the encoder of encode_types.py, which knows the formats' descriptions and nothing of the decoder.
+In:  the encoder of encoding/types.py, which knows the formats' descriptions and nothing of the decoder.
 Out: kernel = slow twin = what was encoded: values, operations, order, commit_ts.
 
 `make test-long` runs many times as many examples.
