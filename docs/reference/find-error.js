@@ -148,7 +148,7 @@
     {"kind": "SourceUnavailable", "after": "retry", "what": "the schema changed while it was read (…)", "remedy": "start again; it works as soon as no DDL runs at that moment"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "the server closed the connection", "remedy": "check its error log"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "the server ended the stream", "remedy": "is it shutting down?"},
-    {"kind": "SourceUnavailable", "after": "retry", "what": "the server is read-only and follows nobody, and host … was promoted: it has more", "remedy": "capture continues at that host, if it has the whole captured log"},
+    {"kind": "SourceUnavailable", "after": "retry", "what": "the server is read-only and follows nobody, and … was promoted: it has more", "remedy": "capture continues at that host, if it has the whole captured log"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "the server's binlog no longer has the events that it sent: …", "remedy": "it was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or its files were removed. The next connection compares the captured log with the server's"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "this folder isn't there", "remedy": "start the changefeed, or correct the source's path in the pipeline file"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "this node is cut off from its cluster (…): what is committed there doesn't come to it", "remedy": "let it join again; another node is read meanwhile where the connection lists one (hosts)"},

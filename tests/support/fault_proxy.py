@@ -90,6 +90,10 @@ class FaultProxy:
         for pair in list(self._pairs):
             self._cut(pair, reset=reset)
 
+    def lead_to(self, host: str, port: int) -> None:
+        """Where new connections go from now on; open ones stay where they are."""
+        self._target = (host, port)
+
     def mend(self) -> None:
         """From now on everything passes; what was held back is delivered."""
         with self._changed:

@@ -238,6 +238,30 @@ def test_commits_of_a_promoted_host_keep_their_time(
     assert abs(physical_ms(newest.max_commit_ts) - committed_ms) < 2_000
 
 
+def test_commits_keep_their_time_when_a_replica_that_is_read_stops(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It followed its primary at the last look: from the stop on its heartbeats prove nothing."""
+    monkeypatch.setattr("tidegate.mysql.servers.fence.FENCE_LOOK_SECONDS", 8.0)
+    story, lake = Story(pair, tmp_path, pair.primary), tmp_path / "lake"
+    pair.primary.query("CREATE DATABASE shop")
+    pair.primary.query("CREATE TABLE shop.orders (id INT PRIMARY KEY, at_port INT)")
+    pair.replicated()
+    story.b.query("SET GLOBAL read_only = 1")
+    with story.background(story.b, story.a) as run:
+        wait_for_bronze(lake, lambda segments: segments or run.error is not None)
+        story.insert(story.a)
+        wait_for_bronze(lake, lambda segments: run.error is not None or any(one.has_bytes for one in segments))
+        time.sleep(1.5)
+        story.b.query(words(story.b, "STOP"))
+        time.sleep(1)
+        story.insert(story.a)
+        committed_ms = int(story.a.query("SELECT UNIX_TIMESTAMP(NOW(6)) * 1000")[0][0])
+        until(lambda: story.reached(story.a) or run.error is not None)
+    newest = [one for one in bronze_segments(lake) if one.txn_count][-1]
+    assert abs(physical_ms(newest.max_commit_ts) - committed_ms) < 2_000
+
+
 def _an_errant_transaction_is_told_of_before(story: Story) -> None:
     """And taken after the failover: it is part of the new primary's tables."""
     assert any("has what the host that is read has, and replicates" in line for line in _checked(story))
