@@ -91,13 +91,16 @@ def matching(include: Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def read_verified_hours(lake: LakeFiles, wanted: Sequence[str], include: Sequence[str] = ()) -> dict[str, int]:
-    """The verified hours of each wanted table; 0 if it was never verified, or differed. include: as above."""
+    """The verified hours of each wanted table; 0 if it was never verified, or differed, or waits now: silver may be
+    older than what was equal. include: as above.
+    """
     from tidegate.lake.figures.verified import verified
 
     known = verified(lake)
     wanted = [*wanted, *matching(include, known)]
     equal = {name: known[name].through_ts for name in wanted if name in known and known[name].outcome == "equal"}
-    return {name: min(hours_before(equal.get(name, 0)), this_hour()) for name in wanted}
+    complete = read_complete_hours(lake, wanted)  # after the verdicts: no table may begin to wait in between
+    return {name: min(hours_before(equal.get(name, 0)), complete[name]) for name in wanted}
 
 
 def this_hour() -> int:

@@ -35,7 +35,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing.followed import CATCHING_UP, FollowedChange, Selection, rows_of
 from tidegate.lake.standing.held import to_row
 from tidegate.standing.causes import Cause
-from tidegate.standing.events import Event, FlowsIn, NotWritten, Refused, SentBelow
+from tidegate.standing.events import Event, FlowsIn, NotWritten, Refused, SentBelow, SilverOlder
 from tidegate.standing.standing import Standing
 from tidegate.standing.step import fills, step
 from tidegate.tables import State
@@ -283,11 +283,23 @@ def test_a_look_reads_nothing_while_nothing_can_have_come(lake: Lake, monkeypatc
 def test_verified_hours_are_those_of_tables_that_are_equal(lake: Lake) -> None:
     lake.verdict("a", "equal", at(EIGHT))
     lake.verdict("b", "different", at(EIGHT))
-    assert read_verified_hours(lake.files, ["s.a", "s.b", "s.c"]) == {"s.a": EIGHT, "s.b": 0, "s.c": 0}
     lake.cut(at(EIGHT), "s.a", "s.b")
+    assert read_verified_hours(lake.files, ["s.a", "s.b", "s.c"]) == {"s.a": EIGHT, "s.b": 0, "s.c": 0}
     fired = news(lake, "s.a", "s.b", verified=True).look()
     assert fired is not None
     assert (fired["hours"]["verified s.a"], fired["hours"]["verified s.b"]) == (EIGHT, 0)
+
+
+def test_an_hour_that_was_verified_is_not_added_while_silver_is_older_again(lake: Lake) -> None:
+    """It was swapped for a rebuilt table, or restored, before the run that adds the hour had its turn."""
+    lake.cut(at(EIGHT + 1), "s.a")
+    lake.verdict("a", "equal", at(EIGHT))
+    lake.stands("s.a", step(None, SilverOlder(at(EIGHT - 5), "it was rebuilt"), NOTHING).standing)
+    assert read_verified_hours(lake.files, ["s.a"], ["s.*"]) == {"s.a": 0}
+    watched = news(lake, "s.a", verified=True)
+    assert watched.look() is None
+    lake.stands("s.a", Standing(State.ACTIVE))
+    assert watched.look() == {"hours": {"s.a": EIGHT + 1, ALL_TABLES: EIGHT + 1, "verified s.a": EIGHT}}
 
 
 def test_patterns_take_in_tables_as_they_come_to_silver(lake: Lake) -> None:
