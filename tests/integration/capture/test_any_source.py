@@ -267,6 +267,18 @@ def test_of_two_pipelines_that_begin_in_an_empty_lake_at_once_one_lands(tmp_path
     first.append([replace(one_segment(2), source="a")])
 
 
+def test_a_lake_of_an_older_release_is_not_claimed_by_who_could_not_ask_whose_it_is(tmp_path: Path) -> None:
+    """Its bronze names no owner. Capture goes on where that can't be read, and the lake answers a moment later."""
+    lake = LakeFiles(str(tmp_path))
+    Bronze(lake, "a").append([replace(one_segment(1), source="a")])
+    append(lake, FOLLOWED, rows_of(1, "first", [FollowedChange("a", "followed", 1)], None, 0))
+    with pytest.raises(LakeRefused, match="this lake belongs to pipeline first"):
+        Bronze(lake, "b", owner="second").append([replace(one_segment(1), source="b")])
+    again = Bronze(lake, "a", owner="first")
+    again.last_segments()
+    again.append([replace(one_segment(2), source="a")])
+
+
 def test_a_source_that_forgot_what_comes_next_stops_capture(tmp_path: Path) -> None:
     wrote(tmp_path, 0, 10)
     file_run(tmp_path).run(300, idle_seconds=0.5)

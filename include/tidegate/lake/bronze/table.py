@@ -42,7 +42,7 @@ from tidegate.lake.bronze.checkpoints import BronzeCheckpoints
 from tidegate.lake.bronze.file import added, by_day, reading, statistics, store_file
 from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.standing.followed import check_own
+from tidegate.lake.standing.followed import check_not_anothers, check_own
 from tidegate.limits import BRONZE_BACKOFF_SECONDS, BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
@@ -110,6 +110,7 @@ class Bronze:
         # Capture also starts while the lake is away, so its format is asked for later (last_segments).
         self._log = DeltaLog(self.url, lake.storage_options, keep=no_files)
         self._checkpoints = BronzeCheckpoints(self._log)
+        self._is_ownerless: bool | None = None  # or our own; None: not asked yet
         self._created = False  # the table existed at some time
         self._ours: int | None = None  # the seq at which bronze ended when this writer last read or moved it
         self._base = -1  # the table's version then
@@ -205,8 +206,9 @@ class Bronze:
 
         def decide(read: TableState) -> Change | None:
             its = owner_of(read.transactions)
-            if self._owner:
+            if self._owner and its:
                 check_own(self._lake, self._owner, its)
+            claim = {owner_app_id(self._owner): 1} if not its and self._claims() else {}
             end_seq = self._checked(read)
             left = [segment for segment in segments if segment.seq > end_seq]
             if not left:
@@ -216,10 +218,17 @@ class Bronze:
                 written[end_seq] = [self._write(day, rows) for day, rows in by_day(left)]
                 failpoint("capture_after_bronze_file")
             table = [] if read.created else _new_table()
-            claim = {owner_app_id(self._owner): 1} if self._owner and not its else {}
             return Change([*table, *written[end_seq]], "WRITE", {self._app_id: left[-1].seq} | claim)
 
         return self._log.update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX, attempt=attempt)
+
+    def _claims(self) -> bool:
+        """Whether the first commit may name us as the lake's owner: in a lake of an older release only control/followed
+        has the owner, and who can't read that claims nothing. Raises LakeRefused in another's.
+        """
+        if self._is_ownerless is None:
+            self._is_ownerless = bool(self._owner) and check_not_anothers(self._lake, self._owner)
+        return self._is_ownerless
 
     def _checked(self, read: TableState) -> int:
         """The seq at which bronze ends for this source. Raises Fenced if another writer moved it,

@@ -168,8 +168,8 @@ def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
         )
 
 
-def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
-    """As check_own. If the owner can't be read, it only warns.
+def check_not_anothers(lake: LakeFiles, pipeline: str) -> bool:
+    """As check_own. If the owner can't be read, it only warns, and returns False.
 
     Capture can't wait for that: a source may purge its log meanwhile.
     """
@@ -177,8 +177,9 @@ def check_not_anothers(lake: LakeFiles, pipeline: str) -> None:
         owner = pipeline_of(lake)
     except (TidegateError, OSError, pa.ArrowException) as error:
         log.warning("whose lake %s is can't be read: %s", lake.root, error)
-        return
+        return False
     check_own(lake, pipeline, owner)
+    return True
 
 
 def rows_of(
