@@ -18,6 +18,7 @@ forks.set_forkserver_preload(
         "tidegate.binlog.rows.decode",
         "tests.support.driver",
         "tests.support.ties",
+        "tests.support.loaded",
     ]
 )
 

@@ -182,9 +182,14 @@ def _reap(children: set[int], *, how: int = os.WNOHANG) -> None:
 
 def main() -> None:
     """Fork for each line of stdin until it ends."""
+    import tests.soak.upkeep
+    import tests.support.loaded  # noqa: F401
+    import tidegate.actions.erase_order
     import tidegate.capture.run
+    import tidegate.capture.status_file
     import tidegate.cli.capture
     import tidegate.cli.main
+    import tidegate.erase.erasure
     import tidegate.lake.storage.storage_options  # noqa: F401
 
     assert threading.active_count() == 1, "a fork would lose threads"
