@@ -41,19 +41,22 @@ _LONG = (
     "tests/spark_jobs/positional/test_writers_agree.py",
 )
 # What Spark's own statements are the subject of, and roads whose windows move or rewrite silver. Others hand apply a
-# session that it leaves alone (tests/kit/spark.py): any worker runs them.
+# session that it leaves alone (tests/kit/spark.py): any worker runs them. A file that is missing here starts one more
+# JVM, for 35 CPU-s: tests/style/test_schedule.py looks for those that surely use it.
 _SPARK_FOLDERS = (
     *("tests/spark_jobs/", "tests/integration/lake/", "tests/integration/shards/", "tests/resume/", "tests/readers/"),
-    "tests/replay/",
+    *("tests/replay/", "tests/integration/changefeed/test_road.py", "tests/pages/test_reading.py"),
 )
 _SPARK_NAMES = re.compile(
     r"/test_(\w*(mask|rename|partition|owner|history|cascade|shard|erased|maintain|rewritten|reshaped|online|columns)\w*"
     r"|wider|branches|silver_asked|random_ddl|soft_delete|filtered_rows|chunks|holds|keyless|by_themselves|cuts"
-    r"|other_hands|followed|mariadb118|ahead_of_cut|another_mode|asked_values|comments|computed|past\w*|shop|views"
-    r"|failover\w*|troubles\w*|twin_lakes)\.py$"
+    r"|other_hands|followed|mariadb118|ahead_of_cut|another_mode|asked_values|comments|computed(_functions)?|past\w*"
+    r"|shop|failover\w*|troubles\w*|twin_lakes|erase(_beside|_followed)?|random_past|healing|members|at_work|(spark_)?views"
+    r"|subscription)\.py$"
 )
-# Starting a JVM and loading what Spark needs costs as much as several files of tests.
-_FILES_WORTH_A_JVM = 6
+# Starting a JVM and loading what Spark needs costs 35 CPU-s, a file some 8. The workers that have one use seven tenths
+# of two cores, so what is left is done sooner with one more from 82 CPU-s on.
+_FILES_WORTH_A_JVM = 12
 
 
 def scope_of(nodeid: str) -> str:
@@ -69,11 +72,12 @@ def rank(nodeid: str, *, starts_server: bool) -> int:
         return -1
     if scope in _LONG:
         return _LONG.index(scope)
-    return len(_LONG) + (not starts_server and not _asks_for_spark(scope))
+    return len(_LONG) + (not starts_server and not asks_for_spark(scope))
 
 
 @cache
-def _asks_for_spark(scope: str) -> bool:
+def asks_for_spark(scope: str) -> bool:
+    """Whether a worker that has Spark should run this file."""
     if scope == AIRFLOW or "spark: SparkSession" not in (ROOT / scope).read_text():
         return False
     return scope.startswith(_SPARK_FOLDERS) or _SPARK_NAMES.search(scope) is not None
@@ -94,7 +98,7 @@ class Scheduler(LoadScopeScheduling):
         if scope is None:
             node.shutdown()
             return
-        if _asks_for_spark(scope):
+        if asks_for_spark(scope):
             self._with_spark.add(node)
         self.workqueue.move_to_end(scope, last=False)
         super()._assign_work_unit(node)
@@ -102,8 +106,8 @@ class Scheduler(LoadScopeScheduling):
     def _next(self, node: WorkerController) -> str | None:
         """None: what is left is done sooner by the workers that have Spark already."""
         scopes = list(self.workqueue)
-        spark = [scope for scope in scopes if _asks_for_spark(scope)]
-        other = [scope for scope in scopes if not _asks_for_spark(scope)]
+        spark = [scope for scope in scopes if asks_for_spark(scope)]
+        other = [scope for scope in scopes if not asks_for_spark(scope)]
         running = self._with_spark & set(self.nodes)
         if node in running:
             return (spark or other)[0]
