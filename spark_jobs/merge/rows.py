@@ -57,7 +57,7 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     applied = writer.log.state().transaction(writer.app_id)
     if applied >= phase.upto_ts:
         return
-    writer.entry.check_follows(phase.after_ts, applied)
+    writer.work.check_follows(phase.after_ts, applied)
     assert shape is not None, "staged rows have a version in force"
     writer.ensure(shape)
     follow_past(writer, shape)
@@ -65,7 +65,7 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     _changes(writer, files, phase, shape).createOrReplaceTempView(_VIEW)
 
     def merge(private: PrivateLog) -> None:
-        writer.entry.check_follows(phase.after_ts, private.state.transaction(writer.app_id))
+        writer.work.check_follows(phase.after_ts, private.state.transaction(writer.app_id))
         writer.session.conf.set(DELETION_VECTORS, str(_is_large(writer, private.state)).lower())
         if shape.past.versions:
             writer.session.sql(_versions(writer, private, files, phase, shape))
@@ -82,7 +82,7 @@ def _versions(
     writer: SilverWriter, private: PrivateLog, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape
 ) -> str:
     """The MERGE of the view of a phase's changes into versions of rows."""
-    applied_ts = writer.entry.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
+    applied_ts = writer.work.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
     reads = any(file.read_upto_ts for file in files)
     last = writer.app.pipeline.tables.one_version_per_window(writer.entry.database, writer.entry.table)
     return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads, last_of_each=last)

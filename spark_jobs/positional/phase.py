@@ -75,7 +75,7 @@ def write_phase(
         if applied >= phase.upto_ts:
             return
         silver_guard.check(app, work.name, snapshot)
-        work.entry.check_follows(phase.after_ts, applied)
+        work.check_follows(phase.after_ts, applied)
         check_fit(snapshot, phase.layout)
         changes = read(phase) if changes is None else changes
         try:

@@ -123,7 +123,7 @@ def _replacement(
 ) -> Replacement:
     applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, work.name))
     order = (changes.numbers(name) for name in (tables.COMMIT_TS, tables.SEQ, tables.ORDINAL, _READ_UPTO))
-    again_ts = np.where(changes.begun, phase.after_ts, work.entry.applied_again(phase.after_ts, applied))
+    again_ts = np.where(changes.begun, phase.after_ts, work.applied_again(phase.after_ts, applied))
     spans = spans_of(Places(changes.codes, *order), again_ts)
     spans = spans.without(_read_after_change(changes, spans, phase.layout))
     if app.pipeline.tables.one_version_per_window(work.entry.database, work.entry.table):

@@ -161,7 +161,7 @@ def _prepare(app: Application, keys: KeyFilesAtHand, upsert: Upsert) -> int | No
     if applied >= upsert.phase.upto_ts:
         return snapshot.version
     silver_guard.check(app, upsert.work.name, snapshot)
-    upsert.work.entry.check_follows(upsert.phase.after_ts, applied)
+    upsert.work.check_follows(upsert.phase.after_ts, applied)
     check_fit(snapshot, upsert.phase.layout)
     if upsert.resolved is None:
         files = [keys.take(staged.keys) or read_keys(app.lake, staged.keys) for staged in upsert.staged]

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from spark_jobs.window.plan import NOTHING_PLANNED, TablePlan
 from spark_jobs.window.window import Accounted, PrewrittenSegment, StagedFile, Sweep, TableWindow, Window
+from tidegate.errors import Overtaken
 from tidegate.lake.figures.latency import Percentiles
+from tidegate.merge.phases import DdlPhase
 from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.standing.standing import Standing
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
@@ -129,6 +131,32 @@ class TableToWrite:
     @property
     def name(self) -> str:
         return self.entry.name
+
+    def applied_again(self, after_ts: int, applied_ts: int) -> int:
+        """Silver has the changes of the rows phase from after_ts up to this commit_ts already: they
+        are applied again. Those of `begun` aren't in it.
+        """
+        return applied_ts if applied_ts > self._begun(after_ts) else after_ts
+
+    def check_follows(self, after_ts: int, applied_ts: int) -> None:
+        """Raises Overtaken if silver has a part of the rows phase from after_ts on already: rows
+        would be written twice.
+
+        applied_ts: silver's, below the phase's end.
+        """
+        if applied_ts > max(self._begun(after_ts), self.entry.again_ts):
+            raise Overtaken(
+                f"silver has all up to {applied_ts}, where this window saw {after_ts}: another apply wrote to it",
+                where=self.name,
+                remedy="run one apply of a pipeline at a time; this window is tried again",
+            )
+
+    def _begun(self, after_ts: int) -> int:
+        """What silver may have recorded where a rows phase begins: after a DDL also the DDL's own commit_ts. That phase
+        begins before the DDL, for rows of the same commit_ts.
+        """
+        ddl = (planned.phase for planned in self.plan.phases if isinstance(planned.phase, DdlPhase))
+        return after_ts + any(phase.upto_ts == after_ts + 1 for phase in ddl)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate import tables
-from tidegate.errors import Overtaken
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import RowsMoved
 from tidegate.segments.result import Ledger, Problem
@@ -173,29 +172,6 @@ class TableWindow:
         if not self.routed:
             return self.after_ts
         return self.shards.get(physical, max(self.after_ts, self.again_ts))
-
-    def _begun(self, after_ts: int) -> int:
-        return after_ts + (after_ts != self.after_ts)
-
-    def applied_again(self, after_ts: int, applied_ts: int) -> int:
-        """Silver has the changes of the rows phase from after_ts up to this commit_ts already: they
-        are applied again. Those of `begun` aren't in it.
-        """
-        return applied_ts if applied_ts > self._begun(after_ts) else after_ts
-
-    def check_follows(self, after_ts: int, applied_ts: int) -> None:
-        """Raises Overtaken if silver has a part of the rows phase from after_ts on already: rows
-        would be written twice.
-
-        applied_ts: silver's, below the phase's end. A phase after a DDL begins before it, for rows
-        of the same commit_ts, and the DDL may have recorded its own.
-        """
-        if applied_ts > max(self._begun(after_ts), self.again_ts):
-            raise Overtaken(
-                f"silver has all up to {applied_ts}, where this window saw {after_ts}: another apply wrote to it",
-                where=self.name,
-                remedy="run one apply of a pipeline at a time; this window is tried again",
-            )
 
 
 @dataclass(frozen=True, slots=True)

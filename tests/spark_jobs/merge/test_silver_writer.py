@@ -5,7 +5,7 @@ Every case by both writers: MERGE, and the positional upsert.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +64,9 @@ class Done(Applied):
 
 
 class Shop:
-    """One source with a schema history, and a way to apply windows of ready-made changes."""
+    """Sources with a schema history each, usually one, and a way to apply windows of ready-made changes."""
+
+    SOURCES = ("s",)
 
     def __init__(
         self,
@@ -76,8 +78,9 @@ class Shop:
         rules: str = "",
     ) -> None:
         """spark: None where it must need none. rules: more keys of `tables`, each behind a comma."""
+        sources = ", ".join(f"{source}: {{conn_id: c_{source}, flavour: mysql}}" for source in self.SOURCES)
         text = (
-            f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+            f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{{sources}}}\n"
             f"tables: {{include: ['d.*'], routes: {routes}, soft_delete: {soft_delete}{rules}}}\n"
             f"apply: {{writer: {writer}}}\n"
         )
@@ -85,29 +88,30 @@ class Shop:
         lake = LakeFiles(str(folder))
         background = BackgroundSession(no_spark if spark is None else lambda: spark)
         self.app = Application(background, pipeline, lake, BronzeIndex(lake))
-        self.app.histories["s"] = SchemaHistory("s")
+        for source in self.SOURCES:
+            self.app.histories[source] = SchemaHistory(source)
         self.times: dict[tuple[str, int], int] = {}
         self.files = 0
 
-    def ddl(self, commit_ts: int, sql: str) -> None:
+    def ddl(self, commit_ts: int, sql: str, source: str = "s") -> None:
         stamp = int(datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC).timestamp() * 1e6)
         statement = DdlStatement(
             sql=sql, database="d", sql_mode=0, commit_ts=commit_ts, file="b.000001", pos=commit_ts,
             timestamp_us=stamp, charset="utf8mb4", server_version="9.7.0",
         )  # fmt: skip
-        self.app.histories["s"].replay(statement)
-        self.times[("s", commit_ts)] = stamp
+        self.app.histories[source].replay(statement)
+        self.times[(source, commit_ts)] = stamp
 
     def apply(self, low: int, cut: int, changes: dict[str, Rows], *, below: bool = False) -> Done:
-        """changes: physical table -> (commit_ts, op, row). below: in a window below the cut."""
+        """changes: table of s, or `source.table` -> (commit_ts, op, row). below: in a window below the cut."""
         window = Window(low, cut, [], catches_up={} if below else None)
-        for physical in {table for _, table in self.app.histories["s"].tables()}:
-            database, table, routed = self.app.names.logical("d", physical)
+        for physical in {Physical(s, *pair) for s, history in self.app.histories.items() for pair in history.tables()}:
+            database, table, routed = self.app.names.logical(*physical.pair)
             name = f"{database}.{table}"
             entry = window.taking.tables.setdefault(
                 name, TableWindow(name, database, table, routed, max(low, self.app.positions.applied(name)))
             )
-            entry.physical.add(Physical("s", "d", physical))
+            entry.physical.add(physical)
         window.taking.moves = find_moves(self.app, low, cut)
         versions = {name: version_changes(self.app, entry, cut) for name, entry in window.tables.items()}
         plans = choose_writers(self.app, window, (), versions)
@@ -116,25 +120,27 @@ class Shop:
         stage = UpsertStage(self.app.lake, "staging", self.app.key_seed, staged.key_files)
         for name, entry in window.tables.items():
             plan = plans[name]
-            for _, _, physical in sorted(entry.physical):
-                mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
+            for physical in sorted(entry.physical):
+                named = physical.table if physical.source == "s" else f"{physical.source}.{physical.table}"
+                mine = [c for c in changes.get(named, []) if c[0] > entry.after_ts]
                 for version, decoded in self._decoded(physical, mine):
                     rows = plan.past.staged(decoded) if self._version(physical, version).key else decoded
                     if plan.writer is not TableWriter.POSITIONAL:
                         staged.tables[name].files.append(self._stage(physical, version, rows))
                     else:
                         assert plan.target is not None
-                        stage.add(plan.target, "s", TableChanges("d", physical, version, rows))
+                        stage.add(plan.target, physical.source, TableChanges("d", physical.table, version, rows))
         for upsert in stage.flush():
             staged.tables[upsert.name].upserts.append(upsert)
         written = merge_into_silver(self.app, window, self.times, (), plans, staged)
         return Done(window, len(changes), written, plans)
 
-    def _decoded(self, table: str, changes: Rows) -> Iterator[tuple[int, pa.RecordBatch]]:
-        for version in self.app.histories["s"].versions("d", table):
-            later = [
-                v.commit_ts for v in self.app.histories["s"].versions("d", table) if v.commit_ts > version.commit_ts
-            ]
+    def versions(self, physical: Physical) -> Sequence[TableVersion]:
+        return self.app.histories[physical.source].versions(*physical.pair)
+
+    def _decoded(self, physical: Physical, changes: Rows) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for version in self.versions(physical):
+            later = [v.commit_ts for v in self.versions(physical) if v.commit_ts > version.commit_ts]
             mine = [c for c in changes if version.commit_ts <= c[0] < min(later, default=1 << 62)]
             if not mine:
                 continue
@@ -148,21 +154,20 @@ class Shop:
                 columns[column.name] = pa.array([c[2][column.name] for c in mine], canonical(column).arrow)
             yield version.version, pa.RecordBatch.from_pydict(columns)
 
-    def _version(self, table: str, number: int) -> TableVersion:
-        (found,) = [v for v in self.app.histories["s"].versions("d", table) if v.version == number]
+    def _version(self, physical: Physical, number: int) -> TableVersion:
+        (found,) = [v for v in self.versions(physical) if v.version == number]
         return found
 
-    def _stage(self, table: str, version: int, rows: pa.RecordBatch) -> StagedFile:
+    def _stage(self, physical: Physical, version: int, rows: pa.RecordBatch) -> StagedFile:
         self.files += 1
         path = f"staging/{self.files}.parquet"
-        found = self._version(table, version)
-        if not found.key:
+        if not (found := self._version(physical, version)).key:
             hashed = row_hashes({column.name: rows.column(column.name) for column in found.columns})
             rows = rows.append_column(tables.ROW_HASH, hashed)
         self.app.lake.make_folder("staging")
         pq.write_table(pa.Table.from_batches([rows]), self.app.lake.uri(path))
         stamps = rows.column(tables.COMMIT_TS).to_pylist()
-        return StagedFile("s", "d", table, version, path, rows.num_rows, 1, min(stamps), max(stamps))
+        return StagedFile(*physical, version, path, rows.num_rows, 1, min(stamps), max(stamps))
 
     def silver(self, table: str) -> list[dict[str, Any]]:
         rows = by_duckdb(self.app.lake.uri(tables.silver_path("d", table))).to_pylist()
@@ -226,6 +231,15 @@ def test_of_two_applications_none_writes_again_what_the_other_wrote_of_its_windo
     assert other.silver("t") == [{"id": 1, "a": "x"}, {"id": 2, "a": "x"}]
     other.apply(0, 30, later)
     assert other.silver("t") == [{"id": 2, "a": "x"}, {"id": 3, "a": "x"}]
+
+
+def test_a_statement_directly_after_the_last_cut_is_followed_at_the_first_try(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    it.apply(0, 15, {"t": [(11, UP, {"id": 1, "a": 1})]})
+    it.ddl(16, "ALTER TABLE t RENAME COLUMN a TO n")
+    it.apply(15, 20, {"t": [(17, UP, {"id": 2, "n": 2})]})
+    assert it.silver("t") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
 
 
 def test_truncate_drop_and_a_new_table_of_the_same_name(shop: Callable[..., Shop]) -> None:

@@ -30,6 +30,7 @@ from tests.support.seeds import many
 from tests.support.seeds import seed as usual_seed
 from tidegate import tables
 from tidegate.merge.net_change import net_last_per_key
+from tidegate.table_names import Physical
 
 pytestmark = pytest.mark.spark
 _HASH = (tables.ROW_HASH, tables.OCCURRENCE)
@@ -38,10 +39,9 @@ _HASH = (tables.ROW_HASH, tables.OCCURRENCE)
 class NettingShop(Shop):
     """Stages for MERGE what decode stages: the last change per key."""
 
-    def _stage(self, table: str, version: int, rows: pa.RecordBatch) -> StagedFile:
-        versions = self.app.histories["s"].versions("d", table)
-        key = next(found.key_names for found in versions if found.version == version)
-        return super()._stage(table, version, net_last_per_key(rows, key) if key else rows)
+    def _stage(self, physical: Physical, version: int, rows: pa.RecordBatch) -> StagedFile:
+        key = self._version(physical, version).key_names
+        return super()._stage(physical, version, net_last_per_key(rows, key) if key else rows)
 
 
 def apply_until(shop: Shop, made: History, low: int, cut: int) -> None:
