@@ -80,7 +80,8 @@ class LinkedWriter:
     def _change_schemas(self, commit_ts: int, together: Sequence[Step]) -> None:
         """All that the statements at one commit_ts do to the tables."""
         moves = [move for move in self._window.moves if move.commit_ts == commit_ts]
-        versions = {move.giver: version_before(self._app, move.giver, commit_ts) for move in moves}
+        due = [move for move in moves if self._is_due(move)]
+        versions = {move.giver: version_before(self._app, move.giver, commit_ts) for move in due}
         takes: list[tuple[str, Callable[[], None]]] = []
         rest: list[tuple[str, PlannedPhase]] = []
         for work, planned in together:
@@ -93,7 +94,7 @@ class LinkedWriter:
             others = tuple(change for change in phase.changes if change[1] not in replaced)
             if others:
                 rest.append((work.name, replace(planned, phase=DdlPhase(commit_ts, others))))
-            if own_moves:
+            if any(move in due for move in own_moves):
                 self._attempt(
                     work.name, commit_ts, partial(self._prepare, (work, planned), own_moves, replaced, versions, takes)
                 )
@@ -102,6 +103,11 @@ class LinkedWriter:
             failpoint("apply_in_move")
         for name, planned in rest:
             self._attempt(name, commit_ts, partial(change_schema, self._writers[name], planned))
+
+    def _is_due(self, move: Move) -> bool:
+        """Whether a table of the group lacks the rows that this brings. A killed window may have brought them."""
+        taker = self._writers.get(move.taker)
+        return taker is not None and not taker.has_taken(move.commit_ts)
 
     def _prepare(
         self,

@@ -1,7 +1,7 @@
 """Rows of one silver table become another's, as a rename at the source says.
 
 In:  Moves at one commit_ts, the silver tables that give rows.
-Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion.
+Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion (SilverWriter.take_id).
 
 Why it is exact after a kill: a taker reads the giver's silver at its last version without anything
 of the rename's commit_ts, or later. The giver's own log tells which version that is. Both tables
@@ -58,19 +58,19 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
 
     Everything below must have been written. Raises LakeRefused when the log no longer says.
     """
-    app_id = tables.app_id(app.pipeline.pipeline, name)
+    app_ids = [tables.app_id(app.pipeline.pipeline, name), tables.taken_id(app.pipeline.pipeline, name)]
     log = app.lake.log(tables.silver_path(*app.names.pair(name)))
     state = log.state()
     version = state.version
     # If nothing of the rename, or later, is recorded yet, the newest version is read.
-    if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
+    if version == _NO_TABLE or max(map(state.transaction, app_ids)) < commit_ts:
         return version
 
     def recorded(at: int) -> int | None:
         actions = log.actions(at)
         if actions is None:
             raise _gone(at, log.place)
-        return _recorded(actions, app_id)
+        return _recorded(actions, app_ids)
 
     return given_version_at(version, recorded, commit_ts)
 
@@ -80,10 +80,10 @@ def _gone(version: int, place: str) -> LakeRefused:
     return LakeRefused(why, where=place, remedy=REFILL)
 
 
-def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
-    """The transaction version that a commit records for this application."""
+def _recorded(actions: Sequence[Action], app_ids: Collection[str]) -> int | None:
+    """The newest transaction version that a commit records for one of these applications."""
     transactions = (action["txn"] for action in actions if "txn" in action)
-    return next((int(txn["version"]) for txn in transactions if txn["appId"] == app_id), None)
+    return max((int(txn["version"]) for txn in transactions if txn["appId"] in app_ids), default=None)
 
 
 def taken_rows(
@@ -252,4 +252,4 @@ def take_rows(
         writer.session.sql(f"UPDATE {private.target} SET {ended} WHERE {shape.past.live} AND ({where})")
         taken.write.format("delta").mode("append").save(private.uri)
 
-    writer.change(work, (writer.app_id, commit_ts))
+    writer.change(work, (writer.take_id, commit_ts))

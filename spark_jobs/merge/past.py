@@ -82,7 +82,7 @@ def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersio
     own = writer.only(version) or " WHERE true"
 
     def marks(private: PrivateLog) -> str:
-        live, is_later = past.live, private.state.transaction(writer.app_id) >= at_ts
+        live, is_later = past.live, writer.reached(private.state) >= at_ts
         # A killed window may have written more of a shard than its last cut has, and left it out since.
         if writer.entry.routed and is_later and past.came_since:
             writer.session.sql(f"DELETE FROM {private.target}{own} AND {past.came_since.format(commit_ts=at_ts)}")

@@ -147,11 +147,13 @@ def _follow(
             remedy=REFILL.after("bring all shards to one shape"),
         )
     check_past(writer, writer, old, new, shape)
+    # Under the id of the rows, silver would have other shards' rows of this commit_ts already.
+    done = (writer.ddl_id("values", new) if writer.entry.routed else writer.app_id, upto_ts)
     if actions and writer.columns() is None:
         writer.ensure(shape)
     elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
         _add(writer, actions, old, new, shape)
-    elif actions and not reshape(writer, partial(_reshape_of, writer, actions, old, shape), (writer.app_id, upto_ts)):
+    elif actions and not reshape(writer, partial(_reshape_of, writer, actions, old, shape), done):
 
         def work(private: PrivateLog) -> bool:
             recasts = recast_values(private.rows(), actions, new)
@@ -163,7 +165,7 @@ def _follow(
                 rewrite(private, actions, shape, recasts, own, writer.sources_of(old))
             return not stays
 
-        writer.change(work, (writer.app_id, upto_ts))
+        writer.change(work, done)
 
 
 def _reshape_of(

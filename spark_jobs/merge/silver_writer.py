@@ -85,6 +85,23 @@ class SilverWriter:
     def app_id(self) -> str:
         return tables.app_id(self.app.pipeline.pipeline, self.entry.name)
 
+    @property
+    def take_id(self) -> str:
+        """The application id under which rows taken from a renamed table are recorded.
+
+        Of shards it is one of its own. Another source may change a row at the commit_ts of the rename: under the id of
+        the rows, silver would have that change already.
+        """
+        return tables.taken_id(self.app.pipeline.pipeline, self.entry.name) if self.entry.routed else self.app_id
+
+    def has_taken(self, commit_ts: int) -> bool:
+        """Whether silver has the rows that came here by a rename."""
+        return self.log.state().transaction(self.take_id) >= commit_ts
+
+    def reached(self, state: TableState) -> int:
+        """The newest commit_ts of silver's rows: of changes, or of a rename."""
+        return max(state.transaction(self.app_id), state.transaction(self.take_id))
+
     def change(self, work: Callable[[PrivateLog], bool | None], transaction: tuple[str, int] | None = None) -> None:
         """The effect of Spark on silver: as change_table."""
         change_table(self.app.lake, self.session, self.path, work, transaction, check=self.check)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tests.model import changelog, first_start, moves, two_applies, two_machines
+from tests.model import changelog, first_start, moves, ties, two_applies, two_machines
 from tests.model.checker import Model, Result, explore
 from tests.model.life import Life
 from tests.model.progress import stuck
@@ -39,6 +39,7 @@ CASES: Final = (
     Case("changelog", changelog.CURES, changelog.Changelog),
     Case("rename", moves.CURES, partial(moves.Moves, False)),
     Case("swap of names", moves.CURES, partial(moves.Moves, True)),
+    Case("renames at one moment", ties.CURES, ties.Ties),
     *(
         Case(f"two machines, {world.name}", two_machines.CURES, partial(two_machines.TwoMachines, world))
         for world in two_machines.WORLDS

@@ -370,6 +370,11 @@ def app_id(pipeline: str, table: str) -> str:
     return f"tidegate/{pipeline}/{table}"
 
 
+def taken_id(pipeline: str, table: str) -> str:
+    """Delta application id under which silver of shards records the last rename whose rows it has taken."""
+    return f"{app_id(pipeline, table)}/taken"
+
+
 def capture_app_id(source: str) -> str:
     """Delta application id under which bronze records the last seq of a source."""
     return f"tidegate/capture/{source}"
