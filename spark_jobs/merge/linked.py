@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
-from spark_jobs.merge.past import follow_past
+from spark_jobs.merge.past import check_past, follow_past
 from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_partitions import partial_taker, refuse_doubts
@@ -123,6 +123,10 @@ class LinkedWriter:
         assert shape is not None, "a taker has columns"
         follow_past(writer, step[1].before or shape)
         given = taken_rows(writer, shape, moves, versions)
+        if shape.routed and shape.past.versions:
+            for move in moves:
+                own = self._app.histories[move.new.source].version_at(*move.new.physical.pair, move.commit_ts - 1)
+                check_past(writer, writer, own, move.new, shape)
         partly = any(partial_taker(move.new) for move in moves)
         gave = {move.old.physical for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
         carried = all(version.physical in gave for version in replaced)

@@ -90,6 +90,21 @@ def test_two_shards_swap_their_names(shop: Callable[..., Shop]) -> None:
     ]  # fmt: skip
 
 
+def test_a_shard_of_another_key_gets_no_name_that_has_old_versions(shop: Callable[..., Shop]) -> None:
+    it = two(shop(soft_delete=HISTORY))
+    it.ddl(20, "DROP TABLE o_1, o_2")
+    it.ddl(21, "CREATE TABLE o_5 (id INT, a INT PRIMARY KEY)")
+    assert not it.apply(15, 25, {"o_5": [(22, UP, {"id": 1, "a": 5})]}).held
+    it.ddl(30, "RENAME TABLE o_5 TO o_6")
+    assert not it.apply(25, 35, {}).held
+    before = versions(it)
+    it.ddl(40, "RENAME TABLE o_6 TO o_1")
+    held = it.apply(35, 45, {}).held["d.o"]
+    assert "silver keeps 1 " in held.reason
+    assert "another key" in held.reason
+    assert versions(it) == before
+
+
 def test_what_a_killed_window_wrote_of_a_shard_from_where_it_begins_anew_is_none_of_its_past(
     shop: Callable[..., Shop],
 ) -> None:
