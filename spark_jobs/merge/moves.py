@@ -76,8 +76,11 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
 
 
 def _gone(version: int, place: str) -> LakeRefused:
-    why = f"version {version} of the table's log is gone, and with it how the table was before a rename"
-    return LakeRefused(why, where=place, remedy=REFILL)
+    return LakeRefused(
+        f"version {version} of the table's log is gone, and with it how the table was before a rename",
+        where=place,
+        remedy=REFILL,
+    )
 
 
 def _recorded(actions: Sequence[Action], app_ids: Collection[str]) -> int | None:
