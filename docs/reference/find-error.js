@@ -323,6 +323,7 @@
     {"kind": "LakeRefused", "after": "stop", "what": "version … has no in-commit timestamp", "remedy": "restore that file"},
     {"kind": "LakeRefused", "after": "stop", "what": "version … of its log doesn't follow the protocol: …: …", "remedy": "restore that file"},
     {"kind": "LakeRefused", "after": "stop", "what": "version … of its log isn't readable: …", "remedy": "restore that file"},
+    {"kind": "LakeRefused", "after": "stop", "what": "version … of the table's log is gone, and with it how the table was before a rename", "remedy": "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start); or TRUNCATE it, or DROP and CREATE it, at the source and load it again; or leave it out (tables.exclude)"},
     {"kind": "LakeRefused", "after": "stop", "what": "… can't be copied", "remedy": "remove the fault that is named for it, or move its folder away; then move the lake again"},
     {"kind": "LakeRefused", "after": "stop", "what": "… can't be …: …", "remedy": "check that its bucket exists, and the rights of the lake's connection there"},
     {"kind": "LakeRefused", "after": "stop", "what": "… is there, but isn't readable: …", "remedy": "remove that file"},
