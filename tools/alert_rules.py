@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 
 from tidegate.config import Alert
+from tidegate.metrics.hours import ALL, table_shown
 from tidegate.metrics.rules import RULES, AlertRule, Measure, Sign, Term
 
 PATH = Path(__file__).resolve().parents[1] / "docker/monitoring/alerts.yaml"
+# As table_shown: a person reads no "*".
+_TABLE = f"{{{{ if eq $labels.table `{ALL}` }}}}{table_shown(ALL)}{{{{ else }}}}{{{{ $labels.table }}}}{{{{ end }}}}"
 HEAD = """\
 # Alerts for Prometheus over the figures of `tidegate metrics` (docs/metrics.md). Copy the file, and change the bounds
 # to what you promise your readers. `make docs` writes it from include/tidegate/metrics/rules.py.
@@ -38,7 +41,7 @@ def _entry(alert: Alert, rule: AlertRule) -> str:
     value = "{{ $value | humanize1024 }}B" if rule.is_of_bytes else value
     runbook = f'          runbook: "docs/runbooks/{rule.runbook}.md"\n' if rule.runbook else ""
     labels = {name: f"{{{{ $labels.{name} }}}}" for name in ("source", "cause", "disk", "table", "pipeline")}
-    summary = rule.words.format(value=value, **labels)
+    summary = rule.words.format(value=value, **labels | {"table": _TABLE})
     described = rule.do.format(**labels)
     if rule.named_by:  # only Prometheus itself can ask for other series
         described += (

@@ -58,6 +58,11 @@ def test_a_panel_shows_what_is_emitted(expression: str, legend: str) -> None:
     assert set(USED.findall(legend)) <= labels_of(expression)
 
 
+def test_a_panel_shows_whatever_is_up_or_down() -> None:
+    shown = {name for expression, _ in queries() for name in NAME.findall(expression)}
+    assert {name for name in METRICS if name.endswith(("_up", "_down"))} <= shown
+
+
 def test_a_state_and_an_outcome_in_an_alert_exist() -> None:
     from tidegate.capture.health import Health
     from tidegate.snapshot.progress.events import SnapshotState

@@ -97,7 +97,7 @@ def test_the_alert_of_an_overdue_hour_names_the_tables_that_it_waits_for(promtoo
     alert = {
         "exp_labels": {"severity": "warning", "pipeline": "pipeline", "table": "*"},
         "exp_annotations": {
-            "summary": "pipeline: an hour of * is over for 15m 0s and isn't complete",
+            "summary": "pipeline: an hour of all tables is over for 15m 0s and isn't complete",
             "description": f"{said_of} It waits for: shop.a shop.b",
             "runbook": "docs/runbooks/hour-overdue.md",
         },
