@@ -1,25 +1,32 @@
 """Questions without a sure answer, such as those to a mount: it may hang.
 
 In:  a question, a name for it, seconds.
-Out: its answer, or TimeoutError (an OSError): the asker goes on.
+Out: its answer, or NoAnswer (a TimeoutError, so an OSError): the asker goes on.
 
 A hanging system call can't be ended from within its process. Each question has a thread of its own, and the thread
-keeps no process alive. Asked again meanwhile, a question gets TimeoutError at once: no second thread begins.
+keeps no process alive. Asked again meanwhile, a question gets the same answer, or NoAnswer once its seconds are
+over: no second thread begins.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
+class NoAnswer(TimeoutError):  # noqa: N818 - as the answer is still to come
+    """The question may still be answered: it goes on."""
+
+
 class _Asked(threading.Thread, Generic[T]):
     def __init__(self, name: str, question: Callable[[], T]) -> None:
         super().__init__(name=f"tidegate-{name}", daemon=True)
         self._question = question
+        self.began = time.monotonic()
         self.answer: T | None = None
         self.error: BaseException | None = None
 
@@ -38,17 +45,17 @@ class Patience:
         self._lock = threading.Lock()
         self._hangs: dict[str, _Asked[Any]] = {}
 
-    def ask(self, name: str, question: Callable[[], T]) -> T:
-        """Raises TimeoutError, and the question's own errors."""
+    def ask(self, name: str, question: Callable[[], T], seconds: float | None = None) -> T:
+        """seconds: in place of the others. Raises NoAnswer, and the question's own errors."""
         with self._lock:
-            before = self._hangs.get(name)
-            if before is not None and before.is_alive():
-                raise TimeoutError(f"{name}: no answer yet")
-            asked = self._hangs[name] = _Asked(name, question)
-            asked.start()
-        asked.join(self._seconds)
+            asked = self._hangs.get(name)
+            if asked is None or not asked.is_alive():
+                asked = self._hangs[name] = _Asked(name, question)
+                asked.start()
+        seconds = self._seconds if seconds is None else seconds
+        asked.join(max(0.0, asked.began + seconds - time.monotonic()))
         if asked.is_alive():
-            raise TimeoutError(f"{name}: no answer within {self._seconds:g} s")
+            raise NoAnswer(f"{name}: no answer within {seconds:g} s")
         with self._lock:
             if self._hangs.get(name) is asked:
                 del self._hangs[name]

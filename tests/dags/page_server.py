@@ -40,6 +40,10 @@ class Views:
     def of(self, pipeline: Pipeline) -> Views:
         return Views({"": self._views[pipeline.pipeline]})
 
+    @property
+    def pipeline(self) -> Pipeline:
+        return self._views[""].pipeline
+
     def view(self, span: str = "hour") -> PipelineView:
         del span
         changes = [("shop.orders_00001", change) for change in self.schema_changes("shop.orders_00001")[:1]]
@@ -64,9 +68,10 @@ def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers
 
     files = [PipelineFile(Path("x.yaml"), view.pipeline) for view in views.values()]
     patch.setattr(application, "_readers", readers or Views(views))
-    patch.setattr(application.pipelines, "good_files", lambda: files)
-    patch.setattr(application, "_allowed", lambda _: [view.pipeline for view in views.values()])
+    patch.setattr(application.pipelines, "read", lambda: (files, []))
+    patch.setattr(application, "_allowed", lambda *_: [view.pipeline for view in views.values()])
     patch.setattr(application.rights, "may_edit", lambda *_: False)
+    patch.setattr(application.rights, "may_see_import_errors", lambda *_: False)
     overrides: dict[Any, Any] = {application.rights.may_read: lambda: None}
     overrides[_get_user()] = lambda: None
     with _running(patch, overrides) as url:
@@ -84,8 +89,7 @@ def served_by(patch: pytest.MonkeyPatch, file: Path, connection: str = NO_SERVER
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.models.dag import DagModel
 
-    from tidegate import config
-    from tidegate.pipelines import PipelineReaders
+    from tidegate.pipelines import PipelineReaders, load
     from tidegate_airflow.page import application
 
     users = {
@@ -104,7 +108,7 @@ def served_by(patch: pytest.MonkeyPatch, file: Path, connection: str = NO_SERVER
     patch.setattr(DagModel, "get_dag_id_to_team_name_mapping", lambda *_, **__: {})
     patch.setattr(application, "_readers", PipelineReaders(lambda _: known, lambda _: known))
     patch.setattr(application, "source_connection", lambda _: known)
-    patch.setattr(application.pipelines, "good_files", lambda: [PipelineFile(file, config.load(file))])
+    patch.setattr(application.pipelines, "read", lambda: ([PipelineFile(file, load(file))], []))
     with _running(patch, {_get_user(): get_user}) as url:
         yield url
 

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import replace
 from html import escape, unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +18,12 @@ from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.cli.status import status_lines
 from tidegate.commit_ts import compose
 from tidegate.config import Completeness, Verify
+from tidegate.errors import ConfigError
 from tidegate.lake.figures.maintained import LastMaintain, LeftStep, MaintainStep
 from tidegate.lake.figures.timeline import STEPS
 from tidegate.lake.figures.verified import Verified
 from tidegate.lake.schema_history.schema_changes import SchemaChange
+from tidegate.metrics.disks import Disk
 from tidegate.pipelines import PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.prewrites import Prewrite
@@ -29,7 +32,7 @@ from tidegate.tables.prewrites_table import PrewriteState
 from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart, sparkline
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
-from tidegate_airflow.page.overview import overview
+from tidegate_airflow.page.overview import broken_files, overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
 from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import PAGE_ROWS, TablesAsked, tables_list, verified_text
@@ -105,6 +108,40 @@ def test_capture_on_this_machine_shows_its_rate_while_it_runs() -> None:
         capture = replace(CHASING, written_at=NOW - ago, bytes_per_second=2_500_000.0)
         page = pipeline_view(replace(view(), captures={"eu": capture}), TablesAsked())
         assert page.count("<span>reads 2.5 MB/s</span>") == shown
+
+
+def test_a_disk_that_is_nearly_full_or_silent_is_named() -> None:
+    rooms = {"lake": Disk(Path("/l"), 10**11, 10**9), "value log": None, "spark": Disk(Path("/t"), 10**11, 10**11)}
+    page = unescape(pipeline_view(view(), TablesAsked(), rooms))
+    assert "The disk of lake has 1.0 GB left of 100.0 GB: make room at /l." in page
+    assert "The disk of value log doesn't answer" in page
+    assert "spark" not in page
+    assert "Disks of this" not in pipeline_view(view(), TablesAsked(), {"spark": rooms["spark"]})
+
+
+def test_a_look_that_gets_no_answer_is_old_and_unreadable() -> None:
+    old = replace(view(held=False), is_old=True, at=NOW)
+    assert old.health is Health.UNREADABLE
+    assert "The lake hasn't answered since 14:13:20 UTC" in old.why
+    assert names(overview([view(held=False, name="a"), replace(old, pipeline=pipeline("z"))])) == ["z", "a"]
+    assert "The lake hasn't answered since" in unescape(table_view(old, "shop.orders_00001", None))
+
+
+def test_a_table_that_differs_is_named_with_what_to_do() -> None:
+    look = view(held=False)
+    name = next(iter(look.verified))
+    wrong = replace(look, verified={**look.verified, name: replace(look.verified[name], outcome="different")})
+    said = f"1 table differs from the source by the last verification: {name}. `tidegate verify shop` shows the rows"
+    assert said in wrong.why
+    assert said in unescape(overview([wrong]))
+    assert "differ" not in look.why
+
+
+def test_a_broken_pipeline_file_is_named_with_its_error() -> None:
+    assert broken_files([]) == ""
+    shown = broken_files([ConfigError("flavour: is <x>", where="p.yaml:3")])
+    assert "1 pipeline file has no DAGs, as it can't be used:" in shown
+    assert "p.yaml:3: flavour: is &lt;x&gt;" in shown
 
 
 def test_prepared_transactions_are_named_with_what_answers_them() -> None:

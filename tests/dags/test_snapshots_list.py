@@ -44,6 +44,7 @@ def test_all_of_them_have_one_end() -> None:
     assert "isn&#x27;t known yet" in silent, "a clock that went back says no rate"
     paused = replace(ONE, state=SnapshotState.PAUSED)
     assert "to be read" not in snapshots_list([paused], NOW)
+    assert cells(paused)[0][1:] == ["paused", "1,500", "75 % of about 2,000", "10", "when somebody resumes it"]
 
 
 def test_a_reader_that_slows_down_isnt_done_when_its_first_waves_said() -> None:

@@ -164,7 +164,9 @@ class CaptureStanding:
         return bool(self.sources) and self.lag_seconds == 0 and not self.ahead
 
     def seconds_behind(self, table: TableStatus) -> float | None:
-        """The lag of one table, by this machine's clock."""
+        """The lag of one table, by this machine's clock; None before its first rows."""
+        if not table.applied_ts:
+            return None
         if not table.state.waits:
             return self.lag_seconds
         return _age(table.applied_ts)

@@ -20,7 +20,7 @@ import typer
 from tidegate import pipelines
 from tidegate.cli.airflow_room import airflow_lines
 from tidegate.cli.lake import open_lake
-from tidegate.config import Alert, MysqlSource, TicdcSource, TidbSource
+from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, state_folder
@@ -112,9 +112,8 @@ def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any
 
 def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
     """The free room on this machine's disks: capture's, the lake's, Spark's. The alert disk_low has the same bounds."""
-    from tidegate.limits import DISK_LOW_BYTES
     from tidegate.metrics.disks import disks
-    from tidegate.metrics.rules import bound
+    from tidegate.metrics.rules import is_low
     from tidegate.mysql.checking.examination import Line, SourceVerdict
 
     lines = list[Line]()
@@ -124,7 +123,7 @@ def disk_lines(pipeline: Pipeline, state_dir: Path) -> list[Any]:
                 Line(f"disk of {name}", SourceVerdict.UNKNOWN, "it doesn't answer: its mount hangs, or is stale")
             )
             continue
-        low = disk.free < max(disk.total * bound(Alert.DISK_LOW, pipeline), DISK_LOW_BYTES)
+        low = is_low(disk, pipeline)
         room = f"{size_text(disk.free)} of {size_text(disk.total)} are free where {disk.folder} is"
         text = f"{room}: make room, or move it (docs/runbooks/disk-full.md)" if low else room
         lines.append(Line(f"disk of {name}", SourceVerdict.CAUTION if low else SourceVerdict.NOTE, text))

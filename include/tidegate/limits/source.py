@@ -59,6 +59,14 @@ SHOWN_TABLES_MAX: Final = 5000
 # PAGE_ASK_SECONDS; a slower source is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
+# It waits PAGE_LAKE_SECONDS for a lake, and then shows the lake's last answer. It says so once this is PAGE_OLD_SECONDS
+# old: a slow store may always take longer. A first look, and one after a while, reads more. Who acts waits for the end.
+PAGE_LAKE_SECONDS: Final = 3.0
+PAGE_OLD_SECONDS: Final = 30.0
+PAGE_FIRST_SECONDS: Final = 10.0
+PAGE_ACT_SECONDS: Final = 30.0
+# The page of all pipelines asks so many lakes at the same time.
+PAGE_VIEWS_AT_ONCE_MAX: Final = 16
 # The newest changes of columns that a pipeline's page shows.
 PAGE_CHANGED_ROWS_MAX: Final = 5
 # When a browser's first page takes longer, it is told that the page comes.

@@ -19,12 +19,12 @@ from tidegate.limits import DISK_LOW_BYTES, HOUR_SECONDS, WORK_BEGINS_SECONDS
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.hours import overdue_words, table_shown
 from tidegate.text_layout import age_text, size_text
-from tidegate.verify.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidegate.config import Pipeline
+    from tidegate.metrics.disks import Disk
     from tidegate.metrics.measured import Sample
     from tidegate.pipelines import PipelineView
 
@@ -107,8 +107,7 @@ def _held(view: PipelineView) -> dict[str, str]:
 
 
 def _different(view: PipelineView) -> dict[str, str]:
-    alive = view.standing.alive if view.standing is not None else ()
-    return {name: "" for name in alive if (known := view.verified.get(name)) and known.outcome == Outcome.DIFFERENT}
+    return dict.fromkeys(view.different, "")
 
 
 def _unread(view: PipelineView) -> dict[str, str]:
@@ -309,6 +308,11 @@ def bound(alert: Alert, pipeline: Pipeline) -> float:
     if alert is Alert.VERIFICATION_OLD:  # each table is due once in so many hours, and waits for its turn
         by_itself = max(by_itself, ((pipeline.verify.each_table_hours or 0) + 24) * HOUR_SECONDS)
     return pipeline.alerts.bounds.get(alert, by_itself)
+
+
+def is_low(disk: Disk, pipeline: Pipeline) -> bool:
+    """Whether the alert disk_low is so of a disk."""
+    return disk.free < max(disk.total * bound(Alert.DISK_LOW, pipeline), DISK_LOW_BYTES)
 
 
 _Figures = Mapping[str, Mapping[tuple[str, ...], float]]

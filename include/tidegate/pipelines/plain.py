@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.capture.health import health, slowest
+from tidegate.capture.health import slowest
 from tidegate.commit_ts import time_text
 from tidegate.lake.figures.verified import VerifiedTogether
 from tidegate.snapshot.progress.forecast import forecast, rate, seconds_left
@@ -27,7 +27,7 @@ _SNAPSHOT: tuple[str, ...] = ("snapshot", "source", "database", "table", "state"
 
 def plain(view: PipelineView) -> dict[str, Any]:
     """All of one look."""
-    cells: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view.standing)), "why": view.why}
+    cells: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(view.health), "why": view.why}
     if view.standing is not None:
         at = slowest(view.standing)
         all_of_it = forecast(view.snapshots, view.at)

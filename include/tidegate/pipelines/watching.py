@@ -23,11 +23,13 @@ from tidegate.errors import TidegateError
 from tidegate.home import state_folder
 from tidegate.limits import CAPTURE_KNOWN_SECONDS, PAGE_ASK_SECONDS, PAGE_CHANGED_ROWS_MAX, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
+from tidegate.text_layout import age_text, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from tidegate.capture.health import Health
     from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.config import Pipeline
@@ -49,6 +51,7 @@ T = TypeVar("T")
 _ASKED_AT_ONCE_MAX: Final = 16
 _TABLES_KEPT: Final = 32  # of which the versions stay in memory
 _SHARDS_SHOWN: Final = 8
+_DIFFERENT_NAMED: Final = 5
 # The name of a range of history -> seconds.
 RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
@@ -56,7 +59,7 @@ RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 @dataclass(frozen=True, slots=True)
 class PipelineView:
     """One look. error: why the lake can't be read, fault: its class; the rest is of no lake then. at:
-    Unix seconds.
+    Unix seconds. is_old: the lake gives no answer to a newer look.
 
     failed_snapshots: of each table of a source whose last snapshot to end failed. captures: by
     source, the last words of captures on this machine. changes: (logical table, change), the newest
@@ -77,6 +80,14 @@ class PipelineView:
     prewrites: tuple[Prewrite, ...] = ()
     maintained: LastMaintain | None = None
     fault: str = ""
+    is_old: bool = False
+
+    @property
+    def health(self) -> Health:
+        """The state in one word."""
+        from tidegate.capture.health import health
+
+        return health(None if self.is_old else self.standing)
 
     @property
     def why(self) -> str:
@@ -85,11 +96,32 @@ class PipelineView:
 
         if self.standing is None:
             return f"The lake can't be read: {self.error}"
+        if self.is_old:
+            ago, clock = age_text(max(0.0, time.time() - self.at)), time.strftime("%H:%M:%S UTC", time.gmtime(self.at))
+            return f"The lake hasn't answered since {clock}, {ago} ago. This is its state of that time."
         failing = []
         for name, capture in self.captures.items():
             if capture.lake_error and self.at - capture.written_at < CAPTURE_KNOWN_SECONDS:
                 failing.append(f"The lake takes nothing of what capture of {name} reads: {capture.lake_error}.")
-        return " ".join([why(self.standing), *failing])
+        return " ".join([why(self.standing), *self._differing_words(), *failing])
+
+    @property
+    def different(self) -> list[str]:
+        """The tables whose newest verification found rows that aren't the source's."""
+        from tidegate.verify.report import Outcome
+
+        alive = self.standing.alive if self.standing is not None else ()
+        return [name for name in alive if (known := self.verified.get(name)) and known.outcome == Outcome.DIFFERENT]
+
+    def _differing_words(self) -> Iterator[str]:
+        if names := self.different:
+            named = ", ".join(names[:_DIFFERENT_NAMED]) + (", ..." if len(names) > _DIFFERENT_NAMED else "")
+            count = counted(len(names), "table differs", "tables differ")
+            name = self.pipeline.pipeline
+            yield (
+                f"{count} from the source by the last verification: {named}. `tidegate verify {name}` shows the rows,"
+                " and `--repair` copies them again."
+            )
 
     def in_silver(self, name: str, change: SchemaChange) -> str:
         """The fate of a change of a logical table's columns, in a few words."""
@@ -164,6 +196,7 @@ class PipelineReader:
         self._snapshots: ShownSnapshots | None = None
         self._firsts: FirstCommits | None = None
         self._view: PipelineView | None = None
+        self._changed_at = 0.0
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
         self._asking: Ask | None = None
@@ -177,7 +210,7 @@ class PipelineReader:
         """span: a key of RANGES; None: without the history."""
         with self._lock:
             now = time.time()
-            if self._view is None or now - self._view.at > PAGE_LOOK_SECONDS:
+            if self._view is None or now - self._view.at > PAGE_LOOK_SECONDS or self._view.at <= self._changed_at:
                 self._view = self._look(now)
             if self._view.error or span is None:
                 return self._view
@@ -263,9 +296,8 @@ class PipelineReader:
         return [each for each in self.view(None).snapshots if logical(*each.name).name == name]
 
     def look_again(self) -> None:
-        """Make the next view a fresh one, after a change."""
-        with self._lock:
-            self._view = None
+        """Make the next view a fresh one, after a change. Never waits: the lake may hang a look."""
+        self._changed_at = time.time()
 
     def _look(self, now: float) -> PipelineView:
         try:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from tidegate.commit_ts import time_text
+from tidegate.limits import PAGE_ACT_SECONDS
 from tidegate.tables.actions_table import Act, ActionOutcome
+from tidegate.text_layout import age_text
 from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
@@ -141,6 +143,16 @@ def _answers(act: Act, judged: Sequence[str]) -> str:
         "<fieldset><legend>What does it change?</legend>"
         "<label><input type='checkbox' name='word' value='nothing'> It changes no table's rows or columns</label>"
         f"{boxes}</fieldset>"
+    )
+
+
+def not_known(name: str) -> str:
+    """The page for an action that goes on: the lake hasn't answered in time."""
+    back = escape("table?" + urlencode({"name": name}))
+    return (
+        f"<h2>{escape(name)}</h2><p class='said bad' role='alert'><b>Not known.</b> The lake hasn't answered within"
+        f" {age_text(PAGE_ACT_SECONDS)}. It may still be done: the table's page says so once the lake answers.</p>"
+        f"<p><a href='{back}'>Back to the table</a></p>"
     )
 
 

@@ -9,6 +9,9 @@ Out: HTML pages, the same as JSON, and the page's scripts: one brings a page up 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -16,40 +19,49 @@ from fastapi import Depends, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from tidegate import pipelines
-from tidegate.errors import TidegateError, UsageError
+from tidegate.errors import LakeUnavailable, TidegateError, UsageError
+from tidegate.patience import NoAnswer
 from tidegate.pipelines import PipelineReader, PipelineReaders
 from tidegate.tables.actions_table import Act
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 from tidegate_airflow.page import rights
-from tidegate_airflow.page.act_view import TableActions, nothing_done, question
+from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, not_known, nothing_done, question
 from tidegate_airflow.page.acting import SentForm, digest, held_with, perform
 from tidegate_airflow.page.layout import ASK_SCRIPT, HEADERS, SCRIPT, document
-from tidegate_airflow.page.overview import overview
+from tidegate_airflow.page.overview import broken_files, overview
+from tidegate_airflow.page.patient import PatientReader, PatientReaders
 from tidegate_airflow.page.pipeline_view import pipeline_view
 from tidegate_airflow.page.rights import GetUserDep
 from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import TablesAsked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidegate.actions.desk import Desk
     from tidegate.actions.offers import Offer
     from tidegate.config import Pipeline
+    from tidegate.lake.schema_history.schema_changes import SchemaChange
+    from tidegate.pipelines import PipelineFile
     from tidegate.standing.standing import Standing
 
 log = logging.getLogger(__name__)
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(rights.may_read)])
 _readers: Final = PipelineReaders(lake_connection, source_connection)
+_patient: Final = PatientReaders()
 Span = Literal["hour", "day", "week"]
 Sort = Literal["trouble", "name", "lag", "verified", "rows", "files", "bytes"]
 TableName = Annotated[str, Query(max_length=400)]
-_NO_PIPELINE: Final = "<p>This DAG belongs to no pipeline.</p>"
+_NO_PIPELINE: Final = "<p>This DAG belongs to no pipeline with a good file. See all pipelines.</p>"
 
 
 @app.get("/")
 def every_pipeline(user: GetUserDep) -> HTMLResponse:
     """All that the user may see."""
-    views = [_readers.of(pipeline).view() for pipeline in _allowed(user)]
-    return HTMLResponse(document("tidegate", overview(views), ""), 200, HEADERS)
+    files, broken = pipelines.read()
+    views = _patient.views([_readers.of(pipeline) for pipeline in _allowed(user, files)])
+    broken = broken if rights.may_see_import_errors(user) else []
+    return HTMLResponse(document("tidegate", broken_files(broken) + overview(views), ""), 200, HEADERS)
 
 
 def tables_asked(
@@ -69,7 +81,8 @@ def one_dag(dag_id: str, user: GetUserDep, asked: Annotated[TablesAsked, Depends
     body = ""
     for pipeline in _of(dag_id, user):
         can_act = rights.may_edit(f"{pipeline.pipeline}__apply", user)
-        body = pipeline_view(_readers.of(pipeline).view(asked.span), asked, can_act=can_act)
+        patient = _patiently(pipeline)
+        body = pipeline_view(patient.view(asked.span), asked, patient.disks(), can_act=can_act)
     return HTMLResponse(document(dag_id, body or _NO_PIPELINE, "../"), 200, HEADERS)
 
 
@@ -80,43 +93,73 @@ def one_table(
     """A table of the pipeline that a DAG belongs to. done: the id of the action that the user comes from."""
     body = _NO_PIPELINE
     for pipeline in _of(dag_id, user):
-        reader = _readers.of(pipeline)
+        reader = _patiently(pipeline)
         view = reader.view()
         can_act = view.standing is not None and rights.may_edit(f"{pipeline.pipeline}__apply", user)
-        offered = _offers(reader, name)[0] if can_act else []
-        actions = TableActions(offered, reader.actions_on(name), done)
-        body = table_view(view, name, reader.schema_changes(name), actions)
+        changes: Sequence[SchemaChange] | None = None
+        actions = NO_ACTIONS
+        with suppress(NoAnswer):
+            if not view.is_old:
+                asked = partial(_details, reader.reader, name, can_act=can_act)
+                changes, actions = reader.ask(f"{name} {can_act}", asked)
+        body = table_view(view, name, changes, replace(actions, done=done))
     return HTMLResponse(document(name, body, "../../"), 200, HEADERS)
+
+
+def _details(reader: PipelineReader, name: str, *, can_act: bool) -> tuple[list[SchemaChange], TableActions]:
+    offered = _offers(reader, name)[0] if can_act else []
+    return reader.schema_changes(name), TableActions(offered, reader.actions_on(name))
 
 
 @app.get("/dags/{dag_id}/act", dependencies=[Depends(rights.needs_edit)])
 def ask_first(dag_id: str, name: TableName, action: Act, user: GetUserDep) -> HTMLResponse:
     """The question before an action, with the form that does it. Nothing is changed."""
     pipeline = _applied_by(dag_id)
-    reader = _readers.of(pipeline)
+    patient, desk = _patiently(pipeline), _desk(pipeline, user, "")
+    if patient.view().is_old:
+        return _not_done(name, _silent(pipeline))
+    try:
+        body = patient.act(f"{action} {name}", lambda: _question(patient.reader, name, action, desk))
+    except NoAnswer:
+        return _not_done(name, _silent(pipeline))
+    except UsageError as error:
+        return _not_done(name, error)
+    return HTMLResponse(document(name, body, "../../", "ask.js"), 200, HEADERS)
+
+
+def _question(reader: PipelineReader, name: str, action: Act, desk: Desk) -> str:
+    """Raises UsageError if the action isn't offered."""
     offered, standing = _offers(reader, name)
     offer = next((each for each in offered if each.act is action), None)
     if offer is None:
-        return _not_done(name, UsageError("the table doesn't wait for that any more"))
+        raise UsageError("the table doesn't wait for that any more")
     judged = list[str]()
     if action is Act.JUDGE and standing is not None and standing.event is not None:
-        judged = held_with(_desk(pipeline, user, ""), standing.event)
+        judged = held_with(desk, standing.event)
     about = judged or [progress.snapshot for progress in reader.snapshots_of(name)]
-    body = question(name, offer, standing, reader.schema_changes(name), judged, digest(about))
-    return HTMLResponse(document(name, body, "../../", "ask.js"), 200, HEADERS)
+    return question(name, offer, standing, reader.schema_changes(name), judged, digest(about))
+
+
+def _silent(pipeline: Pipeline) -> LakeUnavailable:
+    return LakeUnavailable("doesn't answer", where=pipeline.lake.path, remedy="try again once it answers")
 
 
 @app.post("/dags/{dag_id}/act", dependencies=[Depends(rights.needs_edit), Depends(rights.same_origin)])
 def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], Depends(rights.form_of)]) -> Response:
     """Do it, as the command does; then show the table, and what became of it."""
     pipeline = _applied_by(dag_id)
-    reader = _readers.of(pipeline)
+    patient = _patiently(pipeline)
+    reader = patient.reader
     try:
         form = SentForm.of(fields)
     except UsageError as error:
         return _not_done("", error)
+    if patient.view().is_old:  # nothing is begun that a person can't see the end of
+        return _not_done(form.name, _silent(pipeline))
     try:
-        perform(_desk(pipeline, user, form.id), form)
+        patient.act(form.id, lambda: perform(_desk(pipeline, user, form.id), form))
+    except NoAnswer:
+        return HTMLResponse(document(form.name, not_known(form.name), "../../", "ask.js"), 504, HEADERS)
     except Exception as error:
         if not isinstance(error, TidegateError | OSError):
             log.exception("%s of %s met a fault", form.act, form.name)
@@ -141,8 +184,8 @@ def status_json(dag_id: str, user: GetUserDep, span: Span = "hour") -> JSONRespo
     pipelines_of = _of(dag_id, user)
     if not pipelines_of:
         raise HTTPException(404, "this DAG belongs to no pipeline")
-    view = _readers.of(pipelines_of[0]).view(span)
-    return JSONResponse(view.plain(), 503 if view.standing is None else 200, HEADERS)
+    view = _patiently(pipelines_of[0]).view(span)
+    return JSONResponse(view.plain(), 503 if view.standing is None or view.is_old else 200, HEADERS)
 
 
 @app.get("/{name}.js")
@@ -152,19 +195,23 @@ def script(name: Literal["page", "ask"]) -> Response:
     return Response(text, media_type="text/javascript", headers=HEADERS | {"Cache-Control": "max-age=3600"})
 
 
-def _allowed(user: Any) -> list[Pipeline]:
-    files = {f"{file.pipeline.pipeline}__apply": file.pipeline for file in pipelines.good_files()}
-    return [files[dag_id] for dag_id in sorted(rights.allowed(files, user))]
+def _patiently(pipeline: Pipeline) -> PatientReader:
+    return _patient.of(_readers.of(pipeline))
+
+
+def _allowed(user: Any, files: Sequence[PipelineFile]) -> list[Pipeline]:
+    by_dag = {f"{file.pipeline.pipeline}__apply": file.pipeline for file in files}
+    return [by_dag[dag_id] for dag_id in sorted(rights.allowed(by_dag, user))]
 
 
 def _of(dag_id: str, user: Any) -> list[Pipeline]:
     """The pipeline of a DAG, if the user may also read its apply DAG: anybody may give another DAG such a name."""
-    return [pipeline for pipeline in _allowed(user) if is_of(dag_id, pipeline)]
+    return [pipeline for pipeline in _allowed(user, pipelines.read()[0]) if is_of(dag_id, pipeline)]
 
 
 def _applied_by(dag_id: str) -> Pipeline:
     """The pipeline of this apply DAG: only its edit right allows a change. Raises HTTPException."""
-    for file in pipelines.good_files():
+    for file in pipelines.read()[0]:
         if dag_id == f"{file.pipeline.pipeline}__apply":
             return file.pipeline
     raise HTTPException(404, "this isn't the apply DAG of a pipeline")

@@ -11,13 +11,12 @@ from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING
 
-from tidegate.capture.health import health
 from tidegate.capture.purging import UNREAD
 from tidegate.commit_ts import time_text
 from tidegate.lake.figures.verified import VerifiedTogether
 from tidegate.limits import PURGE_SOON_SECONDS
 from tidegate.tables import State
-from tidegate.text_layout import age_text, rate_text
+from tidegate.text_layout import age_text, counted, rate_text
 from tidegate_airflow.page.charts import sparkline
 from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.tables_list import WORDS
@@ -26,21 +25,31 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.capture.standing import CaptureStanding
+    from tidegate.errors import ConfigError
     from tidegate.lake.figures.status import TableStatus
     from tidegate.pipelines import PipelineView
+
+
+def broken_files(errors: Sequence[ConfigError]) -> str:
+    """The pipeline files that give no DAG, each with its error; "" without any."""
+    lines = "".join(f"<li>{escape(str(error))}</li>" for error in errors)
+    if not lines:
+        return ""
+    head = counted(len(errors), "pipeline file has no DAGs, as it", "pipeline files have no DAGs, as they")
+    return f"<p class='bad'>{head} can't be used:</p><ul aria-label='Pipeline files with errors'>{lines}</ul>"
 
 
 def overview(views: Sequence[PipelineView]) -> str:
     """The list of pipelines; those in trouble come first."""
     if not views:
         return "<p>There is no pipeline that you may see.</p>"
-    shown = sorted(views, key=lambda view: (health(view.standing).is_good, view.pipeline.pipeline))
+    shown = sorted(views, key=lambda view: (view.health.is_good, view.pipeline.pipeline))
     names = ("Pipeline", "State", "Behind", "Last hour", "Rows/s", "Tables", "Next purge", "Verified", "In words")
     return wide_table("Pipelines", names, map(_cells, shown))
 
 
 def _cells(view: PipelineView) -> tuple[str, ...]:
-    name, state = escape(view.pipeline.pipeline), health(view.standing)
+    name, state = escape(view.pipeline.pipeline), view.health
     head = f"<a href='dags/{name}__apply'>{name}</a>"
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
     if view.standing is None:

@@ -19,6 +19,7 @@ from tidegate.capture.status_file import disk_text, lasts_text
 from tidegate.commit_ts import time_text
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, HOUR_NAMED_TABLES_MAX, LAKE_RATE_SECONDS, PURGE_SOON_SECONDS
 from tidegate.metrics.hours import ALL, overdue, overdue_words, table_shown
+from tidegate.metrics.rules import is_low
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, rate_text, size_text
@@ -31,9 +32,12 @@ from tidegate_airflow.page.table_view import what_changed
 from tidegate_airflow.page.tables_list import WORDS, TablesAsked, table_page, tables_list
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.figures.timeline import Timeline
+    from tidegate.metrics.disks import Disk
     from tidegate.pipelines import PipelineView
 
 
@@ -41,9 +45,11 @@ _WAITING_SHOWN: Final = 5
 _ARROW: Final = "<span class='arrow' aria-hidden='true'>&rarr;</span>"
 
 
-def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = False) -> str:
-    """All of one pipeline. can_act: whether the user may edit its apply DAG."""
-    state = health(view.standing)
+def pipeline_view(
+    view: PipelineView, asked: TablesAsked, disks: Mapping[str, Disk | None] | None = None, *, can_act: bool = False
+) -> str:
+    """All of one pipeline. disks: by name, of this machine. can_act: whether the user may edit its apply DAG."""
+    state = view.health
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
     head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(view.why)}</p>"
     if view.standing is None:
@@ -52,7 +58,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
     parts = (
         _waiting(view, view.standing),
         _road(view, view.standing),
-        _safety(view, view.standing),
+        _safety(view, view.standing, disks or {}),
         _history(view.timeline, asked, len(view.standing.sources)),
         _changes(view),
         prewrites_list(view),
@@ -157,7 +163,7 @@ def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView)
         )
     return (
         f"<li><div class='stop'><b>Source {name}</b>{place}"
-        f"<span>last change {escape(source.changed_at)}</span></div>{stops}</li>"
+        f"<span>last captured change {escape(source.changed_at)}</span></div>{stops}</li>"
     )
 
 
@@ -178,8 +184,10 @@ def _disk(capture: CaptureStatus | None) -> str:
     return f"<span class='bad'>{escape(words)}</span>"
 
 
-def _safety(view: PipelineView, stands: CaptureStanding) -> str:
-    """Two questions of every evening: is it verified, and are changes lost if capture is down until tomorrow?"""
+def _safety(view: PipelineView, stands: CaptureStanding, disks: Mapping[str, Disk | None]) -> str:
+    """Two questions of every evening: is it verified, and are changes lost if capture is down until tomorrow? And what
+    may stop it.
+    """
     several = len(stands.sources) > 1
     lines = []
     for source in stands.sources:
@@ -192,13 +200,27 @@ def _safety(view: PipelineView, stands: CaptureStanding) -> str:
     name = escape(stands.pipeline)
     if stands.tables and not view.verified:
         verified += f": <code>tidegate verify {name}</code>, or unpause <code>{name}__verify</code>"
-    hours = _hours(view)
+    hours, room = _hours(view), _low_disks(view, disks)
     return (
         "<section aria-labelledby='safety'><h3 id='safety'>Safety</h3><dl>"
         f"<dt>Lost if capture stays down until tomorrow</dt><dd>{'<br>'.join(lines)}</dd>"
         f"<dt>Last verification</dt><dd>{verified}<br>{_when_verified(view)}</dd>"
-        f"{f'<dt>Hours for other DAGs</dt><dd>{hours}</dd>' * bool(hours)}</dl></section>"
+        f"{f'<dt>Hours for other DAGs</dt><dd>{hours}</dd>' * bool(hours)}"
+        f"{f'<dt>Disks of this Airflow server</dt><dd>{room}</dd>' * bool(room)}</dl></section>"
     )
+
+
+def _low_disks(view: PipelineView, disks: Mapping[str, Disk | None]) -> str:
+    """Those nearly full, and those that don't answer; "" without any."""
+    lines = [
+        f"The disk of {name} doesn't answer: its mount hangs, or is stale."
+        if disk is None
+        else f"The disk of {name} has {size_text(disk.free)} left of {size_text(disk.total)}: make room at"
+        f" {disk.folder}. A full disk stops what writes to it, and loses nothing."
+        for name, disk in disks.items()
+        if disk is None or is_low(disk, view.pipeline)
+    ]
+    return "<br>".join(f"<span class='bad'>{escape(line)}</span>" for line in lines)
 
 
 def _when_verified(view: PipelineView) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
@@ -28,7 +28,16 @@ from fastapi import HTTPException, Request
 
 from tidegate.limits import PAGE_FORM_BYTES_MAX
 
-__all__ = ["GetUserDep", "allowed", "form_of", "may_edit", "may_read", "needs_edit", "same_origin"]
+__all__ = [
+    "GetUserDep",
+    "allowed",
+    "form_of",
+    "may_edit",
+    "may_read",
+    "may_see_import_errors",
+    "needs_edit",
+    "same_origin",
+]
 
 may_read: Final = requires_access_dag("GET")
 needs_edit: Final = requires_access_dag("PUT")
@@ -48,6 +57,11 @@ def allowed(dag_ids: Iterable[str], user: Any) -> set[str]:
     for team, of_team in of_teams.items():
         readable |= manager.filter_authorized_dag_ids(dag_ids=of_team, user=user, team_name=team)
     return readable
+
+
+def may_see_import_errors(user: Any) -> bool:
+    """Whether Airflow shows the user why files give no DAG."""
+    return bool(get_auth_manager().is_authorized_view(access_view=AccessView.IMPORT_ERRORS, user=user))
 
 
 def may_edit(dag_id: str, user: Any) -> bool:

@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from tidegate.limits import SNAPSHOT_SILENT_SECONDS
+from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.forecast import Forecast, forecast, rate, seconds_left
 from tidegate.text_layout import age_text, counted
 from tidegate_airflow.page.layout import wide_table
@@ -69,6 +70,8 @@ def _cells(table: TableProgress, now: float, page: str, *, held: bool) -> tuple[
         share = f"{min(99, 100 * table.rows // table.estimate)} % of about {table.estimate:,}"
     if (seconds := seconds_left(table, now)) is not None:
         left = age_text(seconds)
+    if table.state is SnapshotState.PAUSED:
+        left = "when somebody resumes it"
     if held:
         left = "when the table is no longer held"
     cells = (state, f"{table.rows:,}", share, f"{rate(table, now):,.0f}", left)

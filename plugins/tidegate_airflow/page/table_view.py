@@ -28,9 +28,9 @@ _DDL_CHARS: Final = 2000
 
 
 def table_view(
-    view: PipelineView, name: str, changes: Sequence[SchemaChange], actions: TableActions = NO_ACTIONS
+    view: PipelineView, name: str, changes: Sequence[SchemaChange] | None, actions: TableActions = NO_ACTIONS
 ) -> str:
-    """The page of one table; a sentence if there is no such table."""
+    """The page of one table; a sentence if there is no such table. changes: None if the lake doesn't answer."""
     dag_id = f"{view.pipeline.pipeline}__apply"
     back = f"<p><a href='../{dag_id}'>All tables of {escape(view.pipeline.pipeline)}</a></p>"
     tables = view.standing.tables if view.standing is not None else ()
@@ -38,6 +38,7 @@ def table_view(
     if status is None:
         return f"{back}<h2>{escape(name)}</h2><p>{escape(view.error or 'Nothing is known of this table.')}</p>"
     parts = (
+        f"<p class='said bad' role='status'>{escape(view.why)}</p>" if view.is_old else "",
         banner(actions),
         _facts(view, status),
         act_buttons(name, dag_id, actions),
@@ -67,8 +68,12 @@ def _facts(view: PipelineView, table: TableStatus) -> str:
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in facts)}</dl>"
 
 
-def _timeline(changes: Sequence[SchemaChange]) -> str:
+def _timeline(changes: Sequence[SchemaChange] | None) -> str:
     head = "<section aria-labelledby='schema'><h3 id='schema'>Schema</h3>"
+    if changes is None:
+        return (
+            f"{head}<p>The lake hasn't answered yet: its versions, and what you can do, come once it has.</p></section>"
+        )
     if not changes:
         return f"{head}<p>No version of its columns is known.</p></section>"
     shown = wide_table("Versions of the table", _HEADS, map(_cells, changes[:_SHOWN]))

@@ -185,7 +185,8 @@ def why_text(table: TableStatus, *, short: bool = False) -> str:
     ends = f"<br><b>What ends it:</b> {escape(table.way_out)}" if table.way_out else ""
     reason = table.reason
     if short and len(reason) > _HEAD_CHARS + _TAIL_CHARS:
-        reason = f"{reason[:_HEAD_CHARS].rstrip()} ... {reason[-_TAIL_CHARS:].lstrip()}"
+        tail = reason[-_TAIL_CHARS:]
+        reason = f"{reason[:_HEAD_CHARS].rstrip()} ... {tail.partition(' ')[2] or tail}"  # no half word
     return f"{escape(reason)}{since}{ends}"
 
 

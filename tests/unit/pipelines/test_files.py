@@ -6,6 +6,8 @@ Out: the file that a name means; the same paths from wherever.
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ import pytest
 from tidegate import config, pipelines
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.errors import UsageError
+from tidegate.lake.storage import storage_options
+from tidegate.patience import Patience
 
 TEXT = """pipeline: {name}
 lake: {{path: {lake}}}
@@ -53,6 +57,32 @@ def test_relative_paths_are_the_projects_wherever_a_command_was_started(
     assert pipeline.lake.path == str(tmp_path / "project" / "lakes" / "p")
     assert value_log_folder(pipeline, "s", Path("unused")) == tmp_path / "project" / "spool" / "s"
     assert pipelines.resolved(pipeline) == pipeline
+
+
+def test_a_lake_whose_mount_hangs_holds_up_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stat of a dead server's mount never comes back, and all files are read together."""
+    real, back = Path.resolve, threading.Event()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+
+    def resolve(path: Path, strict: bool = False) -> Path:
+        if tmp_path / "link" in path.parents:
+            back.wait(60)
+        return real(path, strict)
+
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path / "pipelines"))
+    monkeypatch.setattr(storage_options, "_PATIENCE", Patience(0.2))
+    write(tmp_path / "pipelines", "dead", str(tmp_path / "link" / "seen"))
+    pipelines.read()
+    write(tmp_path / "pipelines", "alive", str(tmp_path / "other"))
+    write(tmp_path / "pipelines", "new", str(tmp_path / "link" / "unseen"))
+    monkeypatch.setattr(Path, "resolve", resolve)
+    began = time.monotonic()
+    lakes = {file.pipeline.pipeline: file.pipeline.lake.path for file in pipelines.good_files()}
+    assert time.monotonic() - began < 5
+    back.set()
+    known, written = str(tmp_path / "real" / "seen"), str(tmp_path / "link" / "unseen")
+    assert lakes == {"dead": known, "alive": str(tmp_path / "other"), "new": written}
 
 
 def test_a_pumps_certificates_are_the_projects_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

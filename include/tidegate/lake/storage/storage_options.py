@@ -2,7 +2,8 @@
 
 In:  a lake's path (local, s3://, abfss://, gs://); its options from the pipeline file; its
      connection.
-Out: its root and options with delta-rs's names; the same as Spark's (Hadoop's) settings. Pure.
+Out: its root and options with delta-rs's names; the same as Spark's (Hadoop's) settings. A local root is asked of its
+     disk, and nothing else is.
 
 delta-rs's names: docs of the crate object_store. Hadoop's names: hadoop-aws, hadoop-azure,
 gcs-connector.
@@ -10,6 +11,7 @@ gcs-connector.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -17,7 +19,11 @@ from urllib.parse import urlsplit
 
 from tidegate.connections import Connection
 from tidegate.errors import ConfigError
+from tidegate.limits import DISK_ANSWER_SECONDS
+from tidegate.patience import NoAnswer, Patience
 
+_PATIENCE: Final = Patience(DISK_ANSWER_SECONDS)
+_known: Final[dict[Path, str]] = {}
 _SCHEMES: Final = {
     "s3": "s3",
     "s3a": "s3",
@@ -63,6 +69,17 @@ def store_of(path: str) -> str:
     return _SCHEMES[scheme]
 
 
+def _without_links(path: Path) -> str:
+    """Absolute. If its mount hangs, links are followed as they were before, or else not: all pipeline files are read in
+    one go, and no lake may hold up the others.
+    """
+    try:
+        _known[path] = str(_PATIENCE.ask(str(path), path.resolve))
+    except NoAnswer:
+        return _known.get(path, os.path.abspath(path))  # noqa: PTH100 - Path.resolve asks the disk
+    return _known[path]
+
+
 def lake_root(path: str, home: Path) -> str:
     """A lake.path in the form for delta-rs and pyarrow: an absolute local path, or a URL without a
     trailing slash.
@@ -72,7 +89,7 @@ def lake_root(path: str, home: Path) -> str:
     written down; and for a URL with # or ?, which would end its path early.
     """
     if store_of(path) == "local":
-        return str((home / path.removeprefix("file://")).resolve())
+        return _without_links(home / path.removeprefix("file://"))
     parts = urlsplit(path)
     before, at, _ = parts.netloc.rpartition("@")  # of abfss:// a container
     if parts.query or ":" in before or (at and not parts.scheme.startswith("abfs")):

@@ -1,0 +1,104 @@
+"""Questions to pipelines' lakes, each answered within seconds, also if a lake hangs.
+
+In:  PipelineReaders, which wait for their lakes for ever.
+Out: views; of a lake without an answer the last view, and it says so. Other questions end with NoAnswer.
+
+All pages of Airflow share some forty threads. Without this, a few open pages of a hanging lake would hold them all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tidegate.home import state_folder
+from tidegate.limits import (
+    PAGE_ACT_SECONDS,
+    PAGE_FIRST_SECONDS,
+    PAGE_LAKE_SECONDS,
+    PAGE_OLD_SECONDS,
+    PAGE_VIEWS_AT_ONCE_MAX,
+)
+from tidegate.metrics.disks import Disk, disks
+from tidegate.patience import NoAnswer, Patience
+from tidegate.pipelines import PipelineReader, PipelineView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+NO_ANSWER: Final = "it hasn't answered yet; a first look takes longer than later ones"
+
+
+class PatientReader:
+    """Asks a reader. Any thread may use it."""
+
+    def __init__(self, reader: PipelineReader) -> None:
+        self.reader = reader
+        self._patience = Patience(PAGE_LAKE_SECONDS)
+        self._known: dict[str, PipelineView] = {}  # by span
+
+    def view(self, span: str = "hour") -> PipelineView:
+        """The reader's view; after PAGE_LAKE_SECONDS without an answer its last one. If nobody has looked for a while,
+        it waits longer for a newer one.
+        """
+        oldest = time.time() - PAGE_OLD_SECONDS
+        is_known = any(view.at > oldest for view in self._known.copy().values())
+        seconds = PAGE_LAKE_SECONDS if is_known else PAGE_FIRST_SECONDS
+        try:
+            view = self._patience.ask(f"view of the last {span}", lambda: self.reader.view(span), seconds)
+        except NoAnswer:
+            return self._last(span, time.time())
+        if not view.error:
+            self._known[span] = view
+        return view
+
+    def _last(self, span: str, now: float) -> PipelineView:
+        known = self._known.get(span)
+        if known is None and self._known:
+            known = replace(max(self._known.copy().values(), key=lambda view: view.at), timeline=None)
+        if known is None:
+            return PipelineView(self.reader.pipeline, now, NO_ANSWER, fault=NoAnswer.__name__)
+        return replace(known, is_old=now - known.at > PAGE_OLD_SECONDS)
+
+    def disks(self) -> dict[str, Disk | None]:
+        """Disks of this machine by name; {} while their first answer is late."""
+        with suppress(NoAnswer):
+            return self._patience.ask("disks", lambda: disks(self.reader.pipeline, state_folder()))
+        return {}
+
+    def ask(self, name: str, question: Callable[[], T]) -> T:
+        """Another look at the lake. Raises NoAnswer, and the question's own errors."""
+        return self._patience.ask(name, question)
+
+    def act(self, name: str, action: Callable[[], T]) -> T:
+        """What a person waits for. NoAnswer: it goes on, and its end isn't known."""
+        return self._patience.ask(name, action, PAGE_ACT_SECONDS)
+
+
+class PatientReaders:
+    """A PatientReader per pipeline, made anew when its reader is another one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers: dict[str, PatientReader] = {}
+
+    def of(self, reader: PipelineReader) -> PatientReader:
+        with self._lock:
+            name = reader.pipeline.pipeline
+            known = self._readers.get(name)
+            if known is None or known.reader is not reader:
+                known = self._readers[name] = PatientReader(reader)
+            return known
+
+    def views(self, readers: Sequence[PipelineReader]) -> list[PipelineView]:
+        """Of all of them, asked side by side."""
+        if not readers:
+            return []
+        with ThreadPoolExecutor(min(PAGE_VIEWS_AT_ONCE_MAX, len(readers)), "tidegate-views") as pool:
+            return list(pool.map(lambda reader: self.of(reader).view(), readers))

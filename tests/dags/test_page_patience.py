@@ -1,0 +1,156 @@
+"""A lake that hangs holds no page up: each answers within seconds, with the lake's last state, and says so."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.browser import browser, see
+from tests.dags.page_server import served_by
+from tests.dags.test_page_acts import DDL, World, as_user
+from tests.support.event_log import Log
+from tidegate.lake.people.audit import actions
+from tidegate.lake.storage import storage_options
+from tidegate.patience import Patience
+from tidegate.pipelines import watching
+from tidegate.tables import State
+
+pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
+
+ANSWERS_SECONDS = 15.0  # a busy machine's; the mount hangs for 120
+
+
+class Mount:
+    """The lake's folder: while it hangs, a look doesn't come back."""
+
+    def __init__(self, lake: Path) -> None:
+        self.answers = threading.Event()
+        self.answers.set()
+        self.looks = 0
+        self._lake, self._look, self._resolve = lake, watching.look, Path.resolve
+
+    def look(self, *arguments: Any) -> Any:
+        self.looks += 1
+        self.answers.wait(120)
+        return self._look(*arguments)
+
+    def resolve(self, path: Path, strict: bool = False) -> Path:
+        if path == self._lake:
+            self.answers.wait(120)
+        return self._resolve(path, strict)
+
+
+@pytest.fixture
+def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mount]:
+    made = Mount(tmp_path / "lake")
+    monkeypatch.setattr(Path, "resolve", lambda path, strict=False: made.resolve(path, strict))
+    monkeypatch.setattr(storage_options, "_PATIENCE", Patience(0.2))
+    monkeypatch.setattr(watching, "look", made.look)
+    monkeypatch.setattr(watching, "PAGE_LOOK_SECONDS", 0.0)
+    yield made
+    made.answers.set()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mount: Mount) -> Iterator[World]:
+    del mount  # patched before the page runs
+    log = Log(tmp_path)
+    log.file.write_text(log.file.read_text().replace("statement_effects", "drop_column: ask, statement_effects"))
+    log.send("one", "ALTER TABLE shop.a ADD COLUMN v INT", ("shop.a",))
+    log.level()
+    log.apply()
+    log.send("one", DDL, ("shop.a",))
+    log.level()
+    log.apply()
+    with served_by(monkeypatch, log.file) as url:
+        yield World(log, url)
+
+
+def refused(world: World, url: str) -> tuple[int, str]:
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        world.get(url, "ann")
+    return caught.value.code, caught.value.read().decode()
+
+
+def test_each_page_of_a_hanging_lake_shows_its_last_state_within_seconds(
+    world: World, mount: Mount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidegate_airflow.page import patient
+
+    dag = f"{world.url}/dags/road__apply"
+    fields = world.ask("ann")
+    assert "The lake hasn&#x27;t answered" not in world.get(dag, "ann")
+    mount.answers.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(patient, "PAGE_OLD_SECONDS", 0.0)  # what was seen a moment ago is old
+        patched.setattr(patient, "PAGE_FIRST_SECONDS", 1.0)
+        for page in (f"{world.url}/", dag, f"{dag}?span=day", world.table):
+            began = time.monotonic()
+            shown = world.get(page, "ann")
+            assert time.monotonic() - began < ANSWERS_SECONDS, page
+            assert "The lake hasn&#x27;t answered" in shown, page
+            assert "held" in shown, "as it was"
+        assert "unreadable" in world.get(dag, "ann")
+        began, before = time.monotonic(), mount.looks
+        askers = [threading.Thread(target=world.get, args=(dag, "ann")) for _ in range(60)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        assert time.monotonic() - began < ANSWERS_SECONDS, "they don't wait for each other"
+        assert mount.looks == before, "one look hangs, not one an asker"
+        code, said = refused(world, f"{dag}/status.json")
+        assert (code, json.loads(said)["state"], json.loads(said)["tables"][0]["state"]) == (503, "unreadable", "held")
+        code, said = refused(world, f"{world.acts}?name=shop.a&action=approve")
+        assert (code, "answer" in said) == (409, True)
+        assert world.post(fields, "ann") == 409
+    mount.answers.set()
+    end = time.monotonic() + 30
+    while "The lake hasn&#x27;t answered" in world.get(dag, "ann") and time.monotonic() < end:
+        time.sleep(0.1)
+    assert "The lake hasn&#x27;t answered" not in world.get(dag, "ann"), "it answers again"
+    assert world.state() is State.HELD
+    assert not actions(world.log.lake), "nothing was begun"
+    assert world.post(world.ask("ann"), "ann") == 303
+
+
+def test_a_lake_that_hangs_from_the_beginning_is_said_to(
+    world: World, mount: Mount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidegate_airflow.page import patient
+
+    monkeypatch.setattr(patient, "PAGE_FIRST_SECONDS", 1.0)
+    mount.answers.clear()
+    with browser() as chromium:
+        as_user(chromium, world, "ann")
+        see(chromium, f"{world.url}/", ["unreadable", "it hasn't answered yet"])
+        see(chromium, world.table, ["it hasn't answered yet"])
+
+
+def test_an_action_whose_end_isnt_known_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate_airflow.page import application, patient
+
+    back, perform = threading.Event(), application.perform
+
+    def slow(*given: Any) -> str:
+        back.wait(60)
+        return perform(*given)
+
+    monkeypatch.setattr(application, "perform", slow)
+    fields = world.ask("ann")
+    monkeypatch.setattr(patient, "PAGE_ACT_SECONDS", 0.5)
+    assert world.post(fields, "ann") == 504
+    assert world.state() is State.HELD
+    back.set()
+    end = time.monotonic() + 30
+    while world.state() is State.HELD and time.monotonic() < end:
+        time.sleep(0.1)
+    assert world.state() is State.RELEASED
+    assert "Done." in world.get(f"{world.table}&done={fields['id']}", "ann")
