@@ -21,13 +21,19 @@ from tidegate.connections import from_environment
 from tidegate.home import state_folder
 from tidegate.log_lines import are_json
 
+log = logging.getLogger(__name__)
+
 
 def capture(
     pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     source: Annotated[str | None, typer.Option(help="Source of the pipeline. Required if it has several")] = None,
     run_for: Annotated[
         float | None,
-        typer.Option(help="Seconds to capture; longer while the lake fails. Default: capture.run_for_seconds"),
+        typer.Option(
+            help="Seconds to capture; longer while the lake fails. In less than four heartbeats a quiet source proves"
+            " nothing: a warning says so. Default: capture.run_for_seconds",
+            min=0,
+        ),
     ] = None,
     idle: Annotated[
         float | None,
@@ -46,6 +52,11 @@ def capture(
     run = pipelines.capture_run(
         loaded, name, state_dir or state_folder(), sources=from_environment, lakes=from_environment
     )
+
+    place = {"pipeline": loaded.pipeline, "source": name}
+    if run_for is not None and (why := loaded.capture.why_unproven(run_for)):
+        remedy = "raise --run-for, or lower capture.heartbeat_seconds"
+        log.warning("%s: %s, and a cut waits for that; %s", name, why, remedy, extra=place)
 
     from tidegate.capture.progress import CaptureProgress
     from tidegate.capture.status_file import (
@@ -67,9 +78,8 @@ def capture(
 
     gc.freeze()  # modules stay, so no collection needs to visit them
     idle_end = None if idle is None else loaded.capture.idle_end(idle)
-    result = run.run(run_for or loaded.capture.run_for_seconds, idle_end, stop, tell)
+    result = run.run(loaded.capture.run_for_seconds if run_for is None else run_for, idle_end, stop, tell)
     if are_json():
-        place = {"pipeline": loaded.pipeline, "source": name}
-        logging.getLogger(__name__).info("%s", result, extra=place)
+        log.info("%s", result, extra=place)
     else:
         typer.echo(str(result))

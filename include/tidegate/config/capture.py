@@ -95,11 +95,16 @@ class Capture(Section):
 
     @model_validator(mode="after")
     def _proves_quiet(self) -> Self:
-        if self.run_for_seconds < self.proof_seconds:
-            heartbeats = f"{limits.PROOF_HEARTBEATS_MAX} heartbeats of {self.heartbeat_seconds:g} s"
-            why = f"a run of {self.run_for_seconds} s never proves that its source is quiet: that takes {heartbeats}"
+        if why := self.why_unproven(self.run_for_seconds):
             raise ValueError(f"{why}; raise run_for_seconds, or lower heartbeat_seconds")
         return self
+
+    def why_unproven(self, run_seconds: float) -> str:
+        """Why so long a run doesn't prove that its source is quiet; "" where it does."""
+        if run_seconds >= self.proof_seconds:
+            return ""
+        heartbeats = f"{limits.PROOF_HEARTBEATS_MAX} heartbeats of {self.heartbeat_seconds:g} s"
+        return f"a run of {run_seconds:g} s never proves that its source is quiet: that takes {heartbeats}"
 
     @property
     def proof_seconds(self) -> float:
