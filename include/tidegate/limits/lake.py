@@ -110,6 +110,9 @@ LATENCY_COMMITS_MAX: Final = 32
 # Commits that are read of a log after the published version. More are another writer's, and one of
 # them is enough to tell.
 OTHERS_COMMITS_MAX: Final = 50
+# Footers that are read of files without statistics, some 20 ms each in an object store, to count the rows of another
+# writer's OPTIMIZE. Beyond this nobody knows whether it kept all of them, and a line says so.
+REWRITE_FILES_MAX: Final = 500
 # Commits that are read after the record of a history. Packing makes a few a day, and the next window records it anew.
 HISTORY_LOOKS_COMMITS_MAX: Final = 500
 # Lines about other writers at a time: a nightly job may have changed each of 10,000 tables.

@@ -77,7 +77,7 @@ def _look(lake: LakeFiles, pipeline: str, table: CutTable, said: Said | None) ->
         if has_shards(state):
             return _Reached(table, why="no cut so old is kept, and nobody knows the history of several shards at once")
         app_id = tables.app_id(pipeline, table.name)
-        if said is None or answer(said, shown_by(log, state, app_id, said)).unlike is not None:
+        if said is None or answer(said, shown_by(lake, log, state, app_id, said)).unlike is not None:
             return _Reached(table, why="its silver isn't the one that was published; apply finds that out")
         known = known_history(log, state, history_name(pipeline, table.name))
     except (LakeRefused, DeltaUnsupported) as error:

@@ -7,14 +7,15 @@ Out: Answer: it goes on, or the fault and the commit_ts from which silver's own 
 Pure. A table's log is ours under three conditions: it has the published id and version; it has the
 newest commit_ts that we had recorded then; and no RESTORE comes after our newest commit, since
 RESTORE takes rows back and keeps application transactions. Others' changes of silver (OPTIMIZE,
-VACUUM, DELETE, UPDATE, MERGE) make the log longer, and keep its id and our records.
+VACUUM, DELETE, UPDATE, MERGE) make the log longer, and keep its id and our records. But a commit
+that says it changed no row, and has other rows in its files, was made by a broken writer.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidegate.tables import State
 
@@ -40,6 +41,35 @@ class Unlike(StrEnum):
     RESTORED = "restored"  # somebody took rows back
     CLEANED = "cleaned"  # somebody may have: its log lacks the commits since
     FOREIGN = "foreign"  # a table that tidegate didn't fill lies in the place of ours
+    UNEVEN = "uneven"  # another writer rewrote files, said that no row changed, and the number of rows did
+
+
+class Repacked(NamedTuple):
+    """Another writer's commit that says it changed no row (`dataChange: false`, as OPTIMIZE has it).
+
+    operation, engine: as the commit calls them; may be empty. before, after: live rows in the files that it removed,
+    and in those that it added; None: nobody knows.
+    """
+
+    version: int
+    operation: str
+    engine: str
+    before: int | None
+    after: int | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both numbers are known."""
+        return self.before is not None and self.after is not None
+
+    @property
+    def is_even(self) -> bool:
+        """Whether it certainly has as many rows as before."""
+        return self.is_known and self.before == self.after
+
+    def words(self) -> str:
+        """The commit, for people."""
+        return f"version {self.version} ({self.operation or 'a commit'} by {self.engine or 'an unknown writer'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,8 @@ class Shown:
 
     own_ts: as Said has it. applied_ts: the end of our committed rows; 0 for never. has_rows: False when it certainly
     has none. restored: whether a RESTORE came after our newest commit. cleaned: the log was cleaned up and can't tell.
-    born: whether its first commit gave it its id, so nobody put another table into our log.
+    born: whether its first commit gave it its id, so nobody put another table into our log. rewrite: the first rewrite
+    by another writer, after our newest commit, that has other rows; else one of which nobody knows.
     """
 
     version: int = NO_SILVER
@@ -79,6 +110,7 @@ class Shown:
     restored: bool = False
     cleaned: bool = False
     born: bool = False
+    rewrite: Repacked | None = None
 
     @property
     def said(self) -> Said:
@@ -89,11 +121,12 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """unlike: the fault; None: the table goes on. applied_ts: silver certainly has all rows up to it, by its own
-    transaction; 0: nothing is certain.
+    transaction; 0: nothing is certain. rewrite: the commit of UNEVEN.
     """
 
     unlike: Unlike | None = None
     applied_ts: int = 0
+    rewrite: Repacked | None = None
 
 
 GOES_ON: Final = Answer()
@@ -126,6 +159,8 @@ def answer(said: Said | None, shown: Shown) -> Answer:
         return Answer(Unlike.CLEANED)
     if not is_same_log(said, shown):
         return Answer(Unlike.OLDER, shown.applied_ts)
+    if shown.rewrite is not None and shown.rewrite.is_known and not shown.rewrite.is_even:
+        return Answer(Unlike.UNEVEN, rewrite=shown.rewrite)
     return GOES_ON
 
 
@@ -136,18 +171,32 @@ def catches_up(silver_has: Answer, at_ts: int) -> str:
     return "bronze has all of its rows: it is made anew from bronze"
 
 
-def told(name: str, unlike: Unlike, said: Said | None) -> str:
+def told(name: str, verdict: Answer, said: Said | None) -> str:
     """The fault, for people."""
     version = said.version if said is not None else NO_SILVER
-    return (
-        f"{name}: "
-        + {
-            Unlike.GONE: f"its silver is gone: version {version} of it was published, and there is no table any more",
-            Unlike.OLDER: f"its silver is older than what was published (version {version}): the log lacks commits",
-            Unlike.REPLACED: "another table lies in the place of its silver",
-            Unlike.RESTORED: "somebody took its silver back to an older version (RESTORE)",
-            Unlike.CLEANED: f"the log of its silver lacks commits after the published version {version},"
-            " and nobody can say whether one of them took rows back (RESTORE)",
-            Unlike.FOREIGN: "silver has a table of this name already, with rows that tidegate didn't write",
-        }[unlike]
-    )
+    match verdict.unlike:
+        case Unlike.GONE:
+            what = f"its silver is gone: version {version} of it was published, and there is no table any more"
+        case Unlike.OLDER:
+            what = f"its silver is older than what was published (version {version}): the log lacks commits"
+        case Unlike.REPLACED:
+            what = "another table lies in the place of its silver"
+        case Unlike.RESTORED:
+            what = "somebody took its silver back to an older version (RESTORE)"
+        case Unlike.CLEANED:
+            what = (
+                f"the log of its silver lacks commits after the published version {version},"
+                " and nobody can say whether one of them took rows back (RESTORE)"
+            )
+        case Unlike.FOREIGN:
+            what = "silver has a table of this name already, with rows that tidegate didn't write"
+        case Unlike.UNEVEN:
+            assert verdict.rewrite is not None, "its verdict has the commit"
+            at = verdict.rewrite
+            what = (
+                f"{at.words()} of its silver says that it changed no row, and put files with {at.after} rows in the"
+                f" place of files with {at.before}"
+            )
+        case None:
+            raise AssertionError("asked of a fault alone")
+    return f"{name}: {what}"

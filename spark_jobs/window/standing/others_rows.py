@@ -1,5 +1,5 @@
 """Report rows of silver that another writer changed: once a day for each table, operation and
-writer.
+writer. So are rewrites (OPTIMIZE) of which nobody knows whether they kept all rows.
 
 In:  a table, its record of control and the state of its log now.
 Out: a line in apply's log, and a row of control/actions, which the table's page shows. The table
@@ -31,6 +31,7 @@ from tidegate.tables.actions_table import Act
 log = logging.getLogger(__name__)
 
 _PLACE: Final = "silver"
+_UNCOUNTED: Final = ", says that no row changed, and nobody could count its files' rows"
 # Removed from a writer's name: a version, or the name of a run, doesn't make it another writer.
 _NUMBERS: Final = re.compile(r"[0-9a-f]{8,}|[0-9]+")
 
@@ -70,10 +71,16 @@ def note_others(app: Application, name: str, said: Said, shown: Shown) -> None:
     app_id, day = tables.app_id(app.pipeline.pipeline, name), datetime.now(UTC).date()
     for change in changes_by_others(log, app_id, said.version, shown.version):
         app.memory(_Noted).take(day, *_act(app, name, shown.table_id, change, day))
+    rewrite = shown.rewrite
+    if rewrite is not None and not rewrite.is_known:
+        change, why = ForeignCommit(rewrite.version, rewrite.operation, rewrite.engine), _UNCOUNTED
+        app.memory(_Noted).take(day, *_act(app, name, shown.table_id, change, day, why))
 
 
-def _act(app: Application, name: str, table_id: str, change: ForeignCommit, day: date) -> tuple[PersonAction, str]:
-    what = f"{change.operation or 'a commit'}, version {change.version}"
+def _act(
+    app: Application, name: str, table_id: str, change: ForeignCommit, day: date, why: str = ""
+) -> tuple[PersonAction, str]:
+    what = f"{change.operation or 'a commit'}, version {change.version}{why}"
     detail = f"{what}: `tidegate verify` says whether rows differ from the source, `verify --repair` mends them"
     writer = Author(change.engine or "an unknown writer", _PLACE)
     engine = _NUMBERS.sub("", change.engine.lower())

@@ -110,12 +110,12 @@ def check(app: Application, name: str, state: TableState) -> None:
     said = None if _is_dropped(app, name) else known.get(name)
     if said is not None and _is_as_said(app, name, state, said):
         return
-    shown = shown_by(_log(app, name), state, _app_id(app, name), said)
-    unlike = answer(said, shown).unlike
-    if unlike is Unlike.FOREIGN:
-        raise SilverForeign(told(name, unlike, said), where=state.place, remedy=MOVE_AWAY)
-    if unlike is not None:
-        raise _unlike_class(app, name)(told(name, unlike, said), where=state.place, remedy=REFILL)
+    shown = shown_by(app.lake, _log(app, name), state, _app_id(app, name), said)
+    verdict = answer(said, shown)
+    if verdict.unlike is Unlike.FOREIGN:
+        raise SilverForeign(told(name, verdict, said), where=state.place, remedy=MOVE_AWAY)
+    if verdict.unlike is not None:
+        raise _unlike_class(app, name)(told(name, verdict, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
         note_others(app, name, said, shown)
         known[name] = shown.said  # what stands between is looked at once
@@ -149,7 +149,7 @@ def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
         return {"silver_id": None, "silver_ts": None, **size_cells(TableState(""))}
     log = _log(app, name)
     state = log.known if log.known.version >= version else log.state()
-    shown = shown_by(log, state, _app_id(app, name), None)
+    shown = shown_by(app.lake, log, state, _app_id(app, name), None)
     return {"silver_id": shown.table_id, "silver_ts": shown.own_ts, **size_cells(state)}
 
 
@@ -231,7 +231,7 @@ def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
     try:
         if is_quiet(log, said):
             return None
-        shown = shown_by(log, log.state(), _app_id(app, name), said)
+        shown = shown_by(app.lake, log, log.state(), _app_id(app, name), said)
         verdict = answer(said, shown)
         if verdict.unlike is None:
             note_others(app, name, said, shown)
@@ -243,7 +243,7 @@ def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
 def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | None) -> Event:
     """The event: the table catches up if bronze certainly has the rest, else it waits for rows."""
     assert verdict.unlike is not None, "asked of those"
-    what = told(name, verdict.unlike, app.memory(_Said).known(app).get(name))
+    what = told(name, verdict, app.memory(_Said).known(app).get(name))
     if verdict.unlike is Unlike.FOREIGN:
         fault = SilverForeign.__name__
         return Refused(cause_of(fault), f"{what}; {MOVE_AWAY}", fault=fault)

@@ -21,7 +21,7 @@ from tidegate import tables
 from tidegate.delta.checkpoints.write import write as write_checkpoint
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.object_names import commit_name
-from tidegate.delta.table.actions import add
+from tidegate.delta.table.actions import add, lines
 from tidegate.errors import SilverForeign, SilverUnlike
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -81,6 +81,36 @@ ASKS = Standing(State.HELD, "asks", Cause.DDL_ASKS, 100)
 
 def _restored(log: DeltaLog) -> None:
     log.commit(log.state(), Change([], "RESTORE"))
+
+
+def _rewritten(log: DeltaLog, *, size: int, **stats: str) -> None:
+    """Another writer brings a file, and says that it changed no row."""
+    file = {"path": "f", "partitionValues": {}, "size": size, "modificationTime": 1, **stats}
+    info = {"commitInfo": {"operation": "OPTIMIZE", "engineInfo": "Theirs/1.0"}}
+    log.store.create(commit_name(log.state().version + 1), lines([info, add(file, data_change=False)]))
+
+
+def test_a_rewrite_with_other_rows_is_held_once(tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    _rewritten(log, size=1, stats='{"numRecords":7}')
+    with pytest.raises(SilverUnlike, match=r"\(OPTIMIZE by Theirs/1.0\).* 7 rows in the place of files with 0"):
+        silver_guard.check(app, "d.t", log.state())
+    silver_guard.ask_all(app)
+    standing = app.states["d.t"]
+    assert (standing.state, standing.lacks_rows) == (State.HELD, True)
+    assert "7 rows" in standing.reason
+    silver_guard.check(app, "d.t", log.state())  # a snapshot of it fills what is there now
+
+
+def test_a_rewrite_of_which_nobody_knows_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app, log = begun(tmp_path)
+    _rewritten(log, size=1)
+    for _ in range(2):
+        silver_guard.ask_all(app)
+    assert app.states.get("d.t") is None
+    told = [record.getMessage() for record in caplog.records if "nobody could count" in record.getMessage()]
+    assert len(told) == 1
+    assert "OPTIMIZE, version" in told[0]
 
 
 def test_a_log_that_was_cleaned_up_behind_a_restore_tells_nobody_that_all_is_well(tmp_path: Path) -> None:

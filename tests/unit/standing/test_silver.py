@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.standing.silver import GOES_ON, NO_SILVER, Answer, Said, Shown, Unlike, answer, told
+from tidegate.standing.silver import GOES_ON, NO_SILVER, Answer, Repacked, Said, Shown, Unlike, answer, told
 
 OURS = Said(12, "id", 100)
 FITS = Shown(12, "id", 100, 100)
+LOSSY = Repacked(13, "OPTIMIZE", "theirs", 10, 9)
+UNKNOWN = LOSSY._replace(after=None)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,9 @@ FITS = Shown(12, "id", 100, 100)
         (OURS, replace(FITS, version=13, restored=True), Answer(Unlike.RESTORED)),
         (OURS, replace(FITS, version=11, restored=True), Answer(Unlike.RESTORED)),
         (OURS, replace(FITS, version=40, cleaned=True), Answer(Unlike.CLEANED)),
+        (OURS, replace(FITS, version=13, rewrite=LOSSY), Answer(Unlike.UNEVEN, rewrite=LOSSY)),
+        (OURS, replace(FITS, version=13, rewrite=UNKNOWN), GOES_ON),
+        (OURS, replace(FITS, version=13, rewrite=LOSSY._replace(after=10)), GOES_ON),
         (OURS, replace(FITS, table_id="else", born=True, cleaned=True), Answer(Unlike.REPLACED)),
         (OURS, replace(FITS, table_id="else", applied_ts=80, born=True), Answer(Unlike.REPLACED, 80)),
         (OURS, replace(FITS, table_id="else"), Answer(Unlike.REPLACED)),  # REPLACE TABLE in our own log
@@ -120,8 +125,9 @@ def _all() -> Iterator[tuple[Said | None, Shown]]:
     for said, version, table_id, own, applied in itertools.product(
         saids, (NO_SILVER, 4, 5, 6), ("id", "else"), (0, 40, 50, 60), (0, 40)
     ):
-        for rows, restored, cleaned, born in itertools.product((False, True), repeat=4):
-            shown = Shown(version, table_id, own, min(own, applied), rows, restored, cleaned, born)
+        flags = itertools.product((False, True), repeat=4)
+        for (rows, restored, cleaned, born), rewrite in itertools.product(flags, (None, LOSSY, UNKNOWN)):
+            shown = Shown(version, table_id, own, min(own, applied), rows, restored, cleaned, born, rewrite)
             yield said, Shown() if version == NO_SILVER else shown
 
 
@@ -131,12 +137,14 @@ def test_every_answer_is_of_these_and_proves_no_more_than_silver_says() -> None:
         found = answer(said, shown)
         seen.add(found.unlike)
         assert found.applied_ts in (0, shown.applied_ts)
-        assert not (found.unlike in (Unlike.RESTORED, Unlike.CLEANED, Unlike.FOREIGN, Unlike.GONE) and found.applied_ts)
+        unproven = (Unlike.RESTORED, Unlike.CLEANED, Unlike.FOREIGN, Unlike.GONE, Unlike.UNEVEN)
+        assert not (found.unlike in unproven and found.applied_ts)
         if found.unlike is not None:
-            assert told("d.t", found.unlike, said).startswith("d.t: ")
+            assert told("d.t", found, said).startswith("d.t: ")
         if found.unlike is None and said is not None and not said.never_filled:
             assert shown.own_ts >= said.own_ts
             assert shown.version >= said.version
             assert not shown.restored
             assert not shown.cleaned
+            assert shown.rewrite != LOSSY
     assert seen == {None, *Unlike}

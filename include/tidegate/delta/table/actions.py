@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import Action
+from tidegate.limits import ACTION_USER_CHARACTERS_MAX
 
 _ENGINE: Final = "tidegate"
 _KEPT_IN_REMOVE: Final = (
@@ -65,6 +66,16 @@ def info_of(actions: Iterable[Action]) -> Mapping[str, Any]:
         if isinstance(info, Mapping):
             return info
     return {}
+
+
+def operation_and_engine(actions: Iterable[Action]) -> tuple[str, str]:
+    """A commit's operation and writer, for people: each may be empty. The cells may have any type and length."""
+    info = info_of(actions)
+    operation, engine = (
+        cell[:ACTION_USER_CHARACTERS_MAX] if isinstance(cell := info.get(name), str) else ""
+        for name in ("operation", "engineInfo")
+    )
+    return operation, engine
 
 
 def made_by_us(actions: Iterable[Action]) -> bool:

@@ -11,7 +11,7 @@ untouched table by one listing after the published version (two looks on a disk)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from tidegate.delta.table.actions import info_of
 from tidegate.delta.table.state import Action, TableState
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.rewrites import worst_rewrite
 from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log
 from tidegate.tables import CUTS
 
@@ -81,7 +82,7 @@ def is_newest(listed: Iterable[Entry], said: Said) -> bool:
     return commits[0].modified_ms <= said.published_ms + _CLOCKS_MS
 
 
-def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:
+def shown_by(lake: LakeFiles, log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:
     """The facts in the table's own log. state: the newest. Raises LakeUnavailable, LakeRefused."""
     if not state.created:
         return Shown()
@@ -91,9 +92,14 @@ def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -
     if said is None or said.never_filled:
         return shown
     same = is_same_log(said, shown)
-    restored = was_restored(log, app_id, state.version, said.version if same else NO_SILVER)
-    born = said.table_id not in ("", state.table_id) and _born(log, state)
-    return replace(shown, restored=bool(restored), cleaned=restored is None, born=born)
+    others, is_whole = _others(log, app_id, state.version, said.version if same else NO_SILVER)
+    if _restored(others):
+        shown = replace(shown, restored=True)
+    elif not is_whole:
+        shown = replace(shown, cleaned=True)
+    elif same:
+        shown = replace(shown, rewrite=worst_rewrite(lake, log, others))
+    return replace(shown, born=said.table_id not in ("", state.table_id) and _born(log, state))
 
 
 def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool | None:
@@ -102,15 +108,27 @@ def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER
 
     A RESTORE takes rows back, but keeps our transaction versions.
     """
+    others, is_whole = _others(log, app_id, newest, known)
+    return _restored(others) or (False if is_whole else None)
+
+
+def _others(log: DeltaLog, app_id: str, newest: int, known: int) -> tuple[dict[int, Sequence[Action]], bool]:
+    """The commits after our newest one and after the known version, the newest first; whether the
+    log has all of them: a lost entry means that all earlier ones are lost.
+    """
+    others: dict[int, Sequence[Action]] = {}
     for version in range(newest, known, -1):
         actions = log.actions(version)
-        if actions is None:  # cleaned up, and so are all earlier ones
-            return None
+        if actions is None:
+            return others, False
         if any(is_own(str(txn.get("appId")), app_id) for action in actions if (txn := action.get("txn"))):
-            return False
-        if info_of(actions).get("operation") == RESTORE:
-            return True
-    return False
+            break
+        others[version] = actions
+    return others, True
+
+
+def _restored(others: Mapping[int, Iterable[Action]]) -> bool:
+    return any(info_of(actions).get("operation") == RESTORE for actions in others.values())
 
 
 def _born(log: DeltaLog, state: TableState) -> bool:

@@ -97,14 +97,14 @@ def _checked(
         if not own_ts(newest, app_id):  # no commit is ours: then its files say whether it has rows
             log = DeltaLog(place, lake.storage_options)
             newest = log.state()
-        shown = shown_by(log, newest, app_id, said)
+        shown = shown_by(lake, log, newest, app_id, said)
     except Terminal as error:
         return Checked(name, state, said.version, said.version, "unreadable", None, made_anew, f"{name}: {error}")
     verdict = GOES_ON if said.never_filled else answer(said, shown)
     if verdict.unlike is None:
         return Checked(name, state, said.version, shown.version, None, None, made_anew, "as published")
     at_ts, what = _way(standing, told_of, verdict)
-    line = f"{told(name, verdict.unlike, said)}; {what}"
+    line = f"{told(name, verdict, said)}; {what}"
     return Checked(name, state, said.version, shown.version, str(verdict.unlike), at_ts, made_anew, line)
 
 

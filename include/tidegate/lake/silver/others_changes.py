@@ -11,13 +11,13 @@ name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.table.actions import info_of, made_by_us
+from tidegate.delta.table.actions import made_by_us, operation_and_engine
 from tidegate.delta.table.state import Action
 from tidegate.lake.silver.as_published import is_own
-from tidegate.limits import ACTION_USER_CHARACTERS_MAX, OTHERS_COMMITS_MAX
+from tidegate.limits import OTHERS_COMMITS_MAX
 
 
 class ForeignCommit(NamedTuple):
@@ -38,14 +38,8 @@ def changes_by_others(log: DeltaLog, app_id: str, known: int, newest: int) -> li
     for version in range(max(known, newest - OTHERS_COMMITS_MAX) + 1, newest + 1):
         actions = log.actions(version)
         if actions is not None and _changes_rows(actions) and not _is_ours(actions, app_id):
-            info = info_of(actions)
-            changes.append(ForeignCommit(version, _name(info.get("operation")), _name(info.get("engineInfo"))))
+            changes.append(ForeignCommit(version, *operation_and_engine(actions)))
     return changes
-
-
-def _name(cell: Any) -> str:
-    """A short name of a writer or an operation. The cell may have any type and length."""
-    return cell[:ACTION_USER_CHARACTERS_MAX] if isinstance(cell, str) else ""
 
 
 def _changes_rows(actions: Sequence[Action]) -> bool:
