@@ -92,6 +92,10 @@ def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, s
     if verdict.fails:
         waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, verdict.refused))
     if verdict.begins:
+        logical = app.names.logical(*physical.pair)
+        keeps = app.pipeline.tables.keeps_past(logical.database, logical.table)
+        if keeps and (error := app.positions.forget_history(logical.name)) is not None:
+            return f"nobody could record that the history before it is unknown: {error.line}"
         start(app, window, begun, wave, physical, verdict.made)
     if verdict.refused:
         return verdict.refused

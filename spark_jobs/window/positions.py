@@ -7,7 +7,7 @@ Out: Positions; events of control/table_states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -172,7 +172,7 @@ class Positions:
         states, self._noted = {**self._noted, **states}, {}
         if not states:
             return True
-        self.forget_histories(name for name, state in states.items() if state.parts_from_log)
+        self._forget_parted(states)
         times, latest = dict[str, datetime](), told_at()
         for name in states:
             times[name] = behind(self._recorded_at.get(name))
@@ -188,25 +188,33 @@ class Positions:
             self.states_version = version
         return True
 
-    def forget_histories(self, names: Iterable[str]) -> None:
-        """Tables may go on without a part of their log. Their standing is recorded afterwards: a killed apply has
-        forgotten too much.
-        """
-        for name in names:
-            if self._handles.pipeline.tables.keeps_past(*self._names.pair(name)):
-                self.forget_history(name)
-
     def forget_history(self, name: str) -> Terminal | None:
-        """Nobody knows any more from when on silver's versions of a table tell its rows. Returns why its log can't say
-        so: such a log answers no query now, but may when it is whole again. Raises LakeUnavailable.
+        """Nobody knows any more from when on silver's versions of a table tell its rows: it may go on without a part of
+        its log. Its standing is recorded afterwards: a killed apply has forgotten too much.
+
+        Returns why the log of a table that keeps its past can't say so: such a log answers no query now, but may when
+        it is whole again, so the table mustn't go on. Raises LakeUnavailable.
         """
         log = self._handles.lake.log(tables.silver_path(*self._names.pair(name)))
         try:
             forget_history(log, history_name(self._handles.pipeline.pipeline, name))
         except (LakeRefused, DeltaUnsupported, CommitOverwritten) as error:
-            return error
+            return error if self._keeps_past(name) else None
         failpoint("apply_after_forget")
         return None
+
+    def _forget_parted(self, states: Mapping[str, Standing]) -> None:
+        """Forget the histories of tables that may go on without a part of their log. Where a log can't say so, the
+        table waits, and the end of its wait forgets again.
+
+        A table that the pipeline file leaves out may have left tables.history by the same edit: its silver is asked.
+        """
+        for name, state in states.items():
+            if state.parts_from_log and (state.state is State.LEFT or self._keeps_past(name)):
+                self.forget_history(name)
+
+    def _keeps_past(self, name: str) -> bool:
+        return self._handles.pipeline.tables.keeps_past(*self._names.pair(name))
 
     def publications(self, window: Window) -> int:
         """The number of the next publication below the cut. Each published window raises it; a

@@ -41,7 +41,7 @@ from tidegate.lake.standing.followed import (
     rows_of,
 )
 from tidegate.merge import follow as rules
-from tidegate.merge.follow import LeftAt
+from tidegate.merge.follow import FollowVerdict, LeftAt
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import UNFOLLOWED
@@ -156,7 +156,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Follow
         lambda name: (silver := app.positions.silver(name)) is not None and not silver.live,
         {source: history.settings.gap_ts for source, history in app.histories.items()},
     )
-    verdicts = rules.follow(old, new, ground)
+    verdicts = {name: _remembered(app, name, verdict) for name, verdict in rules.follow(old, new, ground).items()}
     for name, verdict in verdicts.items():
         log.info("%s", verdict.reason, extra={"table": name})
         state, at = str(verdict.state), LeftAt(verdict.commit_ts)
@@ -172,6 +172,17 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Follow
             at = _left_at(app, name)
             changes.append(FollowedChange(source, State.LEFT, at.commit_ts, "", database, table, name, at.whole))
     return changes
+
+
+def _remembered(app: Application, name: str, verdict: FollowVerdict) -> FollowVerdict:
+    """The verdict on a table that was left, and is kept again. Its history was forgotten as it left; if silver's log
+    couldn't say so then, and can't now, the table waits for rows: it would tell the time between once it can be read.
+    """
+    is_back = any((physical, name) in app.followed.left for physical in verdict.physical)
+    if verdict.state is not State.RELEASED or not is_back or (error := app.positions.forget_history(name)) is None:
+        return verdict
+    why = f"{name}: is kept again, and nobody could record that its history before is unknown: {error.line}"
+    return replace(verdict, state=State.HELD, reason=why, needs=Needs.ROWS)
 
 
 def _source_joins(app: Application, source: str) -> FollowedChange:

@@ -101,7 +101,7 @@ def _are_forgotten(app: Application, names: Iterable[str]) -> bool:
     """
     for name in names:
         error = app.positions.forget_history(name)
-        if error is not None and app.pipeline.tables.keeps_past(*app.names.pair(name)):
+        if error is not None:
             log.warning("%s was emptied, and stays held: %s", name, error.line, extra={"table": name})
             return False
     return True

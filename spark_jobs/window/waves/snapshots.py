@@ -107,12 +107,11 @@ def record_begun(app: Application, begun: Begun) -> None:
 
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
     """End the table's hold, whatever its cause was. A taker that waits for the table's older rows
-    now waits for a snapshot of its own.
+    now waits for a snapshot of its own. Its history was forgotten before.
     """
     for shard in app.names.flows().get(name, ()):
         app.histories[shard.source].held.pop(shard.pair, None)
     window.taking.held.pop(name, None)
-    app.positions.forget_histories([name])
     if shards.is_shard(app, physical):  # the others' rows stay
         note(app, name, ShardBegins())
         return

@@ -1,4 +1,6 @@
-"""What is recorded last of a table counts, whatever the clock of an earlier apply's machine said."""
+"""What is recorded last of a table counts, whatever the clock of an earlier apply's machine said. Its history is
+forgotten before.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from spark_jobs.window.positions import Positions
 from tidegate import tables
 from tidegate.config import Tables
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.object_names import commit_name, commit_version
+from tidegate.delta.table.actions import commit_info, lines, protocol
+from tidegate.delta.table.state import Action
+from tidegate.errors import DeltaUnsupported
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.known_history import history_name, known_history, recorded
+from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.lake.standing.held import last_states, to_row
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
@@ -21,9 +34,9 @@ from tidegate.tables import State
 AHEAD = timedelta(hours=1)
 
 
-def positions(lake: LakeFiles) -> Positions:
-    """Those of a process that begins."""
-    pipeline = SimpleNamespace(pipeline="p", tables=Tables(include=("*.*",)))
+def positions(lake: LakeFiles, *, history: tuple[str, ...] = ()) -> Positions:
+    """Those of a process that begins. history: as the pipeline file has it."""
+    pipeline = SimpleNamespace(pipeline="p", tables=Tables(include=("*.*",), history=history))
     handles: Any = SimpleNamespace(lake=lake, control=ControlTables(lake), pipeline=pipeline)
     names: Any = SimpleNamespace(pair=lambda name: tuple(name.split(".")))
     begun = Positions(handles, names)
@@ -44,3 +57,62 @@ def test_a_hold_counts_that_a_machine_records_whose_clock_is_behind(tmp_path: Pa
     assert last_states(lake)["d.a"] == waits
     at = {row["recorded_at"] for row in control.read(lake, tables.TABLE_STATES).to_pylist() if row["table"] == "d.b"}
     assert max(at) < datetime.now(UTC), "the other tables keep the time"
+
+
+NAME = history_name("p", "d.t")
+
+
+def remembering(lake: LakeFiles) -> DeltaLog:
+    """Silver of d.t, whose history is known from 50 on."""
+    log = lake.log(tables.silver_path("d", "t"))
+    create_silver(log, SilverShape((SilverColumn("id", "int"),), ("id",)))
+    log.commit(log.state(), Change([], "UPSERT", recorded(log.state(), NAME, 50)))
+    return log
+
+
+def since(log: DeltaLog) -> int:
+    known = known_history(log, log.state(), NAME)
+    assert known is not None
+    return known.since_ts
+
+
+def demand(log: DeltaLog, action: Action) -> None:
+    """Another writer's commit: tidegate can't read the one before, or what follows."""
+    newest = max(commit_version(entry.name) or 0 for entry in log.store.names())
+    assert log.store.create(commit_name(newest + 1), lines([commit_info("UPGRADE PROTOCOL", "theirs"), action]))
+
+
+LEFT = Standing(State.LEFT, applied_ts=100)
+LACKS = Standing(State.HELD, "", Cause.NEEDS_ROWS, 100)
+
+
+@pytest.mark.parametrize(
+    ("history", "standing", "wanted"),
+    [
+        (("d.t",), LEFT, 0),
+        ((), LEFT, 0),  # one edit left the table out, and ended its history
+        (("d.t",), LACKS, 0),
+        (("d.t",), Standing(State.HELD, "", Cause.DDL_ASKS, 100), 50),
+    ],
+)
+def test_a_table_that_may_miss_a_part_of_its_log_has_no_known_history(
+    history: tuple[str, ...], standing: Standing, wanted: int, tmp_path: Path
+) -> None:
+    lake = LakeFiles(str(tmp_path))
+    log = remembering(lake)
+    positions(lake, history=history).record({"d.t": standing})
+    assert since(log) == wanted
+    assert last_states(lake)["d.t"].state is standing.state
+
+
+def test_a_log_that_cant_forget_says_why_where_the_table_keeps_its_past(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    log = remembering(lake)
+    whole = log.state().protocol
+    demand(log, protocol({"ofLaterTimes"}))
+    assert isinstance(positions(lake, history=("d.t",)).forget_history("d.t"), DeltaUnsupported)
+    assert positions(lake).forget_history("d.t") is None
+    positions(lake, history=("d.t",)).record({"d.t": LEFT})
+    assert last_states(lake)["d.t"].state is State.LEFT
+    demand(log, {"protocol": whole})
+    assert since(log) == 50, "nobody could record that it left: who takes it in again forgets"
