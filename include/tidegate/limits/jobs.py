@@ -68,6 +68,14 @@ HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 # The driver holds so many changes of a table with history, in bytes of binlog, and the versions that they end and make,
 # which are a few times as large. More go by MERGE, at twenty times the CPU.
 VERSIONED_BYTES_MAX: Final = 128 * MIB
+# Which table the bytes of a segment belong to is known after decoding. Then the driver takes at most so many bytes of a
+# table's decoded changes, at about four of each byte of binlog, as narrow rows have it.
+HASHED_ROWS_DECODED_BYTES_MAX: Final = 4 * HASHED_ROWS_BYTES_MAX
+VERSIONED_DECODED_BYTES_MAX: Final = 4 * VERSIONED_BYTES_MAX
+# A table that couldn't be written in any try has its files looked at for a damaged one: so many footers, and so many
+# bytes of rows, some ten seconds of CPU.
+DAMAGE_LOOK_FILES_MAX: Final = 2_000
+DAMAGE_LOOK_BYTES_MAX: Final = 1024 * MIB
 
 # --- rebuild --------------------------------------------------------------------------------------
 # A rebuilt table on this computer's disk is compared by DuckDB up to this size: Spark takes a JVM's start and four

@@ -100,10 +100,14 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
     """Hold a table that can't be written. The writer of linked tables has named the tables held
     with it already.
     """
+    _leave(app, window, name, refused_by(app, name, error, met_in(app, window, name)))
+
+
+def refused_by(app: Application, name: str, error: BaseException, place: Place | None = None) -> Refused:
+    """The event of a table that can't be written because of this error."""
     line, needs = line_and_needs(error)
     fault, at_ts = _fault(app, name, error), app.positions.held_at(name, error)
-    refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
-    _leave(app, window, name, refused)
+    return Refused(cause_of(fault), line, place, needs, fault, at_ts=at_ts)
 
 
 def _fault(app: Application, name: str, error: BaseException) -> str:

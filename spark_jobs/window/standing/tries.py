@@ -7,6 +7,8 @@ Out: tables held as not written, and how often in a row; released by themselves 
 Some errors come from a table's own values, and every try in this process would meet them. Such a
 table is held at once, since all other tables wait for a try. Other failures are counted per table,
 and all tables that reach the bound are held together: the others wait for three tries and no more.
+If a damaged file of silver is the cause, no pause mends it: the table waits for that file, or to be
+made anew.
 A failure of the passing kind (failures.py) never holds a table: the application ends, and the next
 one tries again.
 """
@@ -20,12 +22,14 @@ from datetime import UTC, datetime
 
 from spark_jobs.session.failures import OWN_FAULTS, TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import Application
-from spark_jobs.window.standing.standings import note
+from spark_jobs.window.standing.standings import note, refused_by
+from tidegate import tables
 from tidegate.delta.stores.store import room_remedy
-from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected, unexpected
+from tidegate.errors import LakeUnavailable, SilverDamaged, Terminal, TidegateError, Unexpected, unexpected
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.standing.events import NotWritten, PauseOver
 from tidegate.tables import State
+from tidegate.upsert.files.damaged import first_damaged
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +76,8 @@ class Tries:
         for name in names:
             failure = error.failures[name]
             line = unexpected(failure).what if isinstance(failure, OWN_FAULTS) else first_line(failure)
-            note(self._app, name, NotWritten(line))
+            damaged = _damaged(self._app, name)
+            note(self._app, name, NotWritten(line) if damaged is None else refused_by(self._app, name, damaged))
         self._app.record_states({})
         self._tables = {name: count for name, count in self._tables.items() if name not in names}
         self._count = 0
@@ -90,6 +95,17 @@ class Tries:
         traceback.print_exception(error)
         what = f"unexpected {type(error).__name__}: {first_line(error)}"
         return Unexpected(what, where=f"window up to {self._cut_ts}", remedy="report it, with the lines above")
+
+
+def _damaged(app: Application, name: str) -> SilverDamaged | None:
+    """A damaged file of a table's silver, if that is why it couldn't be written: no pause mends it."""
+    silver = app.positions.silver(name)
+    if silver is None:
+        return None
+    try:
+        return first_damaged(app.lake, tables.silver_path(*app.names.pair(name)), silver)
+    except (TidegateError, OSError):  # nobody knows: it is tried again
+        return None
 
 
 def release_after_a_pause(app: Application) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from spark_jobs.session.background import BackgroundSession
@@ -19,11 +22,12 @@ from spark_jobs.window.standing import tries
 from spark_jobs.window.standing.standings import line_of
 from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from tests.kit.spark import no_spark
-from tidegate import config
+from tidegate import config, tables
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
+from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
@@ -68,6 +72,18 @@ def test_what_pythons_exceptions_say_of_passing(tmp_path: Path) -> None:
     (log / f"{0:020}.json").write_text("no JSON")
     assert not passes(_met(works.log("t").state), works)
     assert not passes(KeyError("_tg_op"), broken)
+
+
+def _flip(file: Path) -> None:
+    """Of a page in the middle; the footer is whole."""
+    data = bytearray(file.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 64] = bytes(byte ^ 0xFF for byte in data[middle : middle + 64])
+    file.write_bytes(data)
+
+
+def _shorten(file: Path) -> None:
+    pq.write_table(pq.read_table(file).slice(0, 3), file)
 
 
 @pytest.fixture
@@ -141,6 +157,42 @@ def test_what_a_tables_own_values_do_is_not_tried_while_others_wait(
     tries.note(TablesFailed({"d.u": OverflowError("date value out of range"), "d.v": KeyError("k")}))
     assert _held(app) == {"d.t": 1, "d.u": 1}
     assert slept, "something may pass"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (Path.unlink, "a data file is gone"),
+        (lambda file: file.write_bytes(b"damaged"), "a data file can't be read"),
+        (_flip, "a data file can't be read"),
+        (_shorten, "a data file has 3 rows, the log says 40000"),
+        (lambda _: None, ""),
+    ],
+)
+@pytest.mark.parametrize("history", [False, True])
+def test_a_damaged_file_is_named_with_its_remedy_whichever_writer_met_it(
+    app: Application, tmp_path: Path, spoil: Callable[[Path], object], why: str, history: bool
+) -> None:
+    if history:
+        kept = app.pipeline.tables.model_copy(update={"history": ("d.t",)})
+        app.pipeline = app.pipeline.model_copy(update={"tables": kept})
+    folder = tmp_path / tables.silver_path("d", "t")
+    rows = pa.table({"id": pa.array(range(40_000), pa.int32()), "v": [f"text {n * 7919}" for n in range(40_000)]})
+    for _ in range(2):
+        write_deltalake(folder, rows, mode="append")
+    spoil(sorted(folder.glob("*.parquet"))[1])
+    tries = Tries(app, 9)
+    for _ in range(WINDOW_ATTEMPTS_MAX):
+        tries.note(TablesFailed({"d.t": KeyError("Job aborted due to stage failure")}))
+    standing = app.states["d.t"]
+    line = line_of(app, "d.t", standing)
+    if not why:
+        assert (standing.cause, standing.times) == (Cause.WRITE_FAILED, 1)
+        return
+    assert why in standing.reason
+    assert "put that file back" in standing.reason
+    assert (standing.state, standing.releasable, standing.lacks_rows) == (State.HELD, True, True)
+    assert ("rebuild shop d.t --swap" if history else "snapshot start shop d.t") in line
 
 
 def test_an_error_of_no_table_ends_the_job_in_one_line_that_says_whether_to_try_again(
