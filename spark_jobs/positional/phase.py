@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import laid_out, within
-from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
+from spark_jobs.positional.writer import CONFLICT_WAIT, GivenBack, check_fit, upserted
 from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
@@ -58,14 +58,17 @@ def write_phase(
     upto_ts: int,
     read: Callable[[StagePhase], _T],
     replacement: Callable[[_T, StagePhase, TableState], Replacement],
+    *,
+    bytes_max: int,
 ) -> None:
-    """Write a phase if anything is staged for it. read: reads its changes; called once. Raises the errors of
-    write_upserts' outcomes.
+    """Write a phase if anything is staged for it. read: reads its changes; called once. bytes_max: of these in memory.
+    Raises the errors of write_upserts' outcomes; GivenBack for larger changes.
     """
     target = work.plan.target
     assert target is not None, "chosen by choose_writers"
     phase = next((phase for phase in target.phases if phase.upto_ts == upto_ts), None)
-    if phase is None or not any(_touches(file, phase) for file in work.staged.files):
+    touched = [file for file in work.staged.files if phase is not None and _touches(file, phase)]
+    if phase is None or not touched:
         return
     app_id = tables.app_id(app.pipeline.pipeline, work.name)
     changes: _T | None = None
@@ -77,7 +80,9 @@ def write_phase(
         silver_guard.check(app, work.name, snapshot)
         work.check_follows(phase.after_ts, applied)
         check_fit(snapshot, phase.layout)
-        changes = read(phase) if changes is None else changes
+        if changes is None:
+            _check_memory(touched, bytes_max)
+            changes = read(phase)
         try:
             _commit(app, target.path, (app_id, phase), replacement(changes, phase, snapshot), snapshot)
         except CommitConflict:
@@ -87,6 +92,14 @@ def write_phase(
         else:
             return
     raise AssertionError("the loop returns or raises")
+
+
+def _check_memory(files: Sequence[StagedFile], bytes_max: int) -> None:
+    """The writer was chosen by bytes of binlog, of which nobody knew how many were this table's."""
+    needed, rows = sum(file.bytes for file in files), sum(file.rows for file in files)
+    if needed > bytes_max:
+        why = f"its {rows:,} changes need {-(-needed >> 20)} MiB of the driver, more than {bytes_max >> 20}"
+        raise GivenBack(why, window_only=True)
 
 
 def _touches(file: StagedFile, phase: StagePhase) -> bool:

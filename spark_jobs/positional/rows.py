@@ -26,7 +26,7 @@ from spark_jobs.positional.probe import Probe, key_table, probe_all
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.window import StagedFile
-from tidegate import tables
+from tidegate import limits, tables
 from tidegate.delta.table.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
@@ -65,7 +65,10 @@ def write_counted(app: Application, work: TableToWrite, upto_ts: int) -> None:
     def replacement(net: _Net, _: StagePhase, snapshot: TableState) -> Replacement:
         return _replacement(app, path, net, snapshot)
 
-    write_phase(app, work, upto_ts, lambda phase: _net(app.lake, work.staged.files, phase), replacement)
+    def read(phase: StagePhase) -> _Net:
+        return _net(app.lake, work.staged.files, phase)
+
+    write_phase(app, work, upto_ts, read, replacement, bytes_max=limits.HASHED_ROWS_DECODED_BYTES_MAX)
 
 
 def _replacement(app: Application, path: str, net: _Net, snapshot: TableState) -> Replacement:

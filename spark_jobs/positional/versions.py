@@ -23,7 +23,7 @@ from spark_jobs.positional.phase import Replacement, staged_rows, write_phase
 from spark_jobs.positional.probe import Probe, key_table, probe_all
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
-from tidegate import tables
+from tidegate import limits, tables
 from tidegate.delta.table.state import TableState
 from tidegate.merge.versions import OPEN, Int64s, Places, Spans, spans_of
 from tidegate.upsert import few_rows
@@ -79,7 +79,7 @@ def write_versions(app: Application, work: TableToWrite, upto_ts: int, at_hand: 
     def replacement(changes: _Changes, phase: StagePhase, snapshot: TableState) -> Replacement:
         return _replacement(app, work, changes, phase, snapshot)
 
-    write_phase(app, work, upto_ts, read, replacement)
+    write_phase(app, work, upto_ts, read, replacement, bytes_max=limits.VERSIONED_DECODED_BYTES_MAX)
 
 
 def _read(app: Application, work: TableToWrite, phase: StagePhase, at_hand: KeyFilesAtHand) -> _Changes:

@@ -167,7 +167,7 @@ class Shop:
         self.app.lake.make_folder("staging")
         pq.write_table(pa.Table.from_batches([rows]), self.app.lake.uri(path))
         stamps = rows.column(tables.COMMIT_TS).to_pylist()
-        return StagedFile(*physical, version, path, rows.num_rows, 1, min(stamps), max(stamps))
+        return StagedFile(*physical, version, path, rows.num_rows, rows.nbytes, min(stamps), max(stamps))
 
     def silver(self, table: str) -> list[dict[str, Any]]:
         rows = by_duckdb(self.app.lake.uri(tables.silver_path("d", table))).to_pylist()

@@ -212,6 +212,32 @@ def test_a_transaction_with_more_keys_than_the_driver_may_hold_goes_by_merge_alo
     assert operations(it, "t")[-2:] == ["MERGE", "UPSERT"], "the next window goes by position again"
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "limit"),
+    [
+        ("kept", " PRIMARY KEY", "VERSIONED_DECODED_BYTES_MAX"),
+        ("bag", "", "HASHED_ROWS_DECODED_BYTES_MAX"),
+    ],
+)
+def test_more_rows_than_the_driver_may_hold_go_by_merge_once_they_are_decoded(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch, table: str, key: str, limit: str
+) -> None:
+    it = shop(soft_delete="[], history: ['d.kept']")
+    it.ddl(10, f"CREATE TABLE {table} (id INT{key}, a VARCHAR(20))")
+    it.apply(0, 20, {table: many(2, 12)})
+    with monkeypatch.context() as small:
+        small.setattr(f"tidegate.limits.{limit}", 100)
+        held = it.apply(20, 40, {table: many(9, 22, a="new")}, below=True).held[f"d.{table}"]
+        assert (held.state, held.applied_ts) == (State.RELEASED, 20)
+        assert "its 9 changes need 1 MiB of the driver" in held.reason
+        assert len(it.silver(table)) == 2, "nothing of it is written"
+        window = it.apply(20, 40, {table: many(9, 22, a="new")}, below=True)
+        assert window.writers() == f"by MERGE: d.{table} (its 9 changes need 1 MiB of the driver, more than 0)"
+    it.apply(40, 60, {table: many(1, 42, a="newer")})
+    assert len(it.silver(table)) == 12
+    assert operations(it, table)[-2:] == ["MERGE", "UPSERT"], "the next window goes by position again"
+
+
 def test_a_conflict_is_probed_again_on_the_new_version(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
