@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from spark_jobs.window.window import TableWindow
 from tests.spark_jobs.merge.test_retype import begins
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Shop
 from tests.support.readers import by_duckdb
+from tests.support.seeds import seed
 from tidegate import tables
 from tidegate.merge.past import HISTORY as BY_HISTORY
 
@@ -125,3 +127,61 @@ def test_what_a_killed_window_wrote_of_a_shard_from_where_it_begins_anew_is_none
         ("o_1", 1, 1, 12, 20, True), ("o_1", 1, 3, 20, 23, True), ("o_1", 4, 4, 21, 23, True),
         ("o_2", 1, 2, 13, 27, True), ("o_2", 1, 7, 27, None, True),
     ]  # fmt: skip
+
+
+class ByWindow:
+    """What is to be in silver: of each part of a window the last change of each shard's row. None: it is deleted."""
+
+    def __init__(self) -> None:
+        self.ended: list[tuple[Any, ...]] = []
+        self.current: dict[tuple[str, int], tuple[int, int]] = {("o_1", 1): (1, 12), ("o_2", 1): (2, 13)}
+
+    def take(self, last: dict[tuple[str, int], tuple[int, int | None]]) -> None:
+        """last: shard, id -> commit_ts, value."""
+        for key, (at, value) in last.items():
+            if key in self.current:
+                before, since = self.current.pop(key)
+                self.ended.append((*key, before, since, at, True))
+            if value is not None:
+                self.current[key] = value, at
+
+    def versions(self) -> list[tuple[Any, ...]]:
+        now = [(*key, value, since, None, True) for key, (value, since) in self.current.items()]
+        return sorted([*self.ended, *now], key=lambda row: (row[0], row[1], row[3]))
+
+
+def test_each_window_leaves_the_last_state_of_each_shards_row(shop: Callable[..., Shop]) -> None:
+    """Shards change in turns, one joins, and a statement about one parts the window for all."""
+    it = two(shop(soft_delete=f"{HISTORY}, history_by_window: ['d.o']"))
+    rng, wanted, at, shards = random.Random(seed()), ByWindow(), 15, ["o_1", "o_2"]
+    live, every = set(wanted.current), 0
+    for number in range(4):
+        low, changes = at, dict[str, list[Any]]()
+        if number == 1:
+            at += 1
+            it.ddl(at, "CREATE TABLE o_3 (id INT PRIMARY KEY, a INT)")
+            shards.append("o_3")
+        for part in range(2):
+            last = dict[tuple[str, int], tuple[int, int | None]]()
+            for _ in range(25):
+                at += 1
+                key = rng.choice(shards), rng.randrange(4)
+                gone = key in live and rng.random() < 0.4
+                live = live - {key} if gone else live | {key}
+                last[key] = at, None if gone else at
+                changes.setdefault(key[0], []).append((at, DEL if gone else UP, {"id": key[1], "a": at}))
+                every += 1
+            wanted.take(last)
+            if number == 2 and part == 0:
+                at += 1
+                it.ddl(at, "TRUNCATE TABLE o_2")
+                wanted.take({key: (at, None) for key in live if key[0] == "o_2"})
+                live = {key for key in live if key[0] != "o_2"}
+            elif part == 0:
+                at += 1  # its window ends here
+                assert not it.apply(low, at, changes).held
+                low, changes = at, {}
+        at += 1
+        assert not it.apply(low, at, changes).held
+    assert versions(it) == wanted.versions()
+    assert len(wanted.versions()) < every // 2, "states between were left out, or this shows nothing"
