@@ -4,10 +4,10 @@ In:  a silver table's log, and commits of it since a known version.
 Out: the first Repacked with other rows; else one of which nobody knows; None if each has as many rows as before.
 
 OPTIMIZE, Z-ORDER and REORG say `dataChange: false` (PROTOCOL.md, "Add File and Remove File"), and every reader of
-changes believes them. A broken writer may lose rows, or bring dead ones back. It is judged by the log: the live rows of
-the files that it took out and of those that it put in, by numRecords and the deletion vectors' cardinality. What the
-commit says of a removed file doesn't count, only the `add` from before. The footers of files without statistics are
-read, up to REWRITE_FILES_MAX.
+changes believes them. A broken writer may lose rows, or bring dead ones back. The log judges it: the live rows of the
+removed files against those of the added ones, by numRecords and the deletion vectors' cardinality. The `add` from
+before counts, and not the commit's own word about a removed file. Files without statistics have their footers read, up
+to REWRITE_FILES_MAX.
 
 A file that stays, with the same deletion vector, has the same rows: new statistics, tags or row ids change none.
 """

@@ -1,11 +1,11 @@
-"""A live file of silver that can't be read, as the cause why its table couldn't be written.
+"""A damaged live file of silver, as the cause of a table's failed tries.
 
 In:  a table's path under the lake, and its newest state.
-Out: SilverDamaged of the first such file; None where all that was looked at can be read.
+Out: SilverDamaged of the first such file; None without one.
 
-The positional writer meets such a file itself. Of Spark's MERGE nobody knows more than that a task failed, so its
-table's files are looked at once its tries are over: footers and deletion vectors of DAMAGE_LOOK_FILES_MAX files, and
-the rows of DAMAGE_LOOK_BYTES_MAX.
+The positional writer meets such a file itself. MERGE only says that a task failed. So the table's files are looked at
+once its tries are over: footers and deletion vectors of DAMAGE_LOOK_FILES_MAX files, and the rows of
+DAMAGE_LOOK_BYTES_MAX.
 """
 
 from __future__ import annotations
