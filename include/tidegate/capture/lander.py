@@ -245,8 +245,7 @@ class Lander:
             while self._wait():
                 if self._chaser.on:
                     self._try_return()
-                batch = self._take()
-                if batch:
+                if batch := self._take():
                     if self._chaser.on:
                         failpoint("capture_in_first_catch_up")
                     self._land([logged.segment for logged in batch])
@@ -334,6 +333,7 @@ class Lander:
             self._landing_since = None
             self.committed([logged.segment for logged in batch])
             self._bytes -= sum(len(logged.segment.payload) for logged in batch)
+            batch.clear()  # the payloads' memory is free before the reader wants more
             self._changed.notify_all()
 
     def _try_return(self) -> None:

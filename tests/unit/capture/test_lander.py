@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -158,6 +160,21 @@ def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) 
     told = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path), "--json"])
     assert json.loads(told.stdout)["capture"]["one"]["behind_bytes"] == 5_000_000
     log.close()
+
+
+def test_the_memory_of_what_has_landed_is_free_before_anything_else_comes(tmp_path: Path) -> None:
+    with opened(tmp_path / "log") as log, lander_of(tmp_path, log) as lander:
+        memory = [np.zeros(1000, np.uint8) for _ in range(3)]
+        freed = [weakref.ref(array) for array in memory]
+        write(
+            lander,
+            log,
+            [replace(one, payload=memoryview(array.data)) for one, array in zip(chain(range(1, 4)), memory, strict=True)],
+        )
+        del memory
+        assert lander.drain()
+        until(lambda: not any(array() is not None for array in freed))
+    assert [one.seq for one in bronze_segments(tmp_path / "lake")] == [1, 2, 3]
 
 
 def test_what_landed_without_the_lease_doesnt_count(tmp_path: Path) -> None:

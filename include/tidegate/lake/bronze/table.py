@@ -24,6 +24,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from operator import itemgetter
 from pathlib import Path
@@ -193,7 +194,8 @@ class Bronze:
                     remedy = disk_remedy(error) if on_disk else "check the lake's store"
                     raise LakeUnavailable(f"a file can't be written: {error}", where=self.url, remedy=remedy) from error
                 time.sleep(BRONZE_BACKOFF_SECONDS * 2**attempt)
-        self._last, self._ours = segments[-1], segments[-1].seq
+        # Without its bytes: their memory is used again.
+        self._last, self._ours = replace(segments[-1], payload=b"", context=b""), segments[-1].seq
         self._created, self._base = True, state.version
         self._tries.clear()
         self._checkpoints.note(state)
