@@ -44,7 +44,8 @@ class Capture(Section):
         limits.LAND_BYTES_DEFAULT, ge=4096, description="Capture also appends to bronze when this much waits"
     )
     compression: Literal["zstd", "lz4", "none"] = Field(
-        "zstd", description="Compression of payloads in bronze. lz4 takes half of zstd's CPU and 1.6 times its space"
+        "zstd",
+        description="Compression of payloads in bronze. lz4 takes about half of zstd's CPU and 1.3 to 1.7 times its space",
     )
     queue_bytes: int = Field(
         limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory of the queue between the reader and the lander"

@@ -166,12 +166,10 @@ def test_the_memory_of_what_has_landed_is_free_before_anything_else_comes(tmp_pa
     with opened(tmp_path / "log") as log, lander_of(tmp_path, log) as lander:
         memory = [np.zeros(1000, np.uint8) for _ in range(3)]
         freed = [weakref.ref(array) for array in memory]
-        write(
-            lander,
-            log,
-            [replace(one, payload=memoryview(array.data)) for one, array in zip(chain(range(1, 4)), memory, strict=True)],
-        )
-        del memory
+        segments = chain(range(1, 4))
+        payloads = [memoryview(array.data) for array in memory]
+        write(lander, log, [replace(one, payload=part) for one, part in zip(segments, payloads, strict=True)])
+        del memory, payloads
         assert lander.drain()
         until(lambda: not any(array() is not None for array in freed))
     assert [one.seq for one in bronze_segments(tmp_path / "lake")] == [1, 2, 3]

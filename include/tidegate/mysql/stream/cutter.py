@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 _NEVER_CUT: Final = 1 << 62
 _UNKNOWN: Final = -1  # a position at which no event can lie
-_PAYLOADS_KEPT_MAX: Final = 8  # as many as the queue to bronze holds by default
+_PAYLOADS_KEPT_MAX: Final = 16  # as many as the queue to bronze holds by default: a landing gives many back at once
 
 
 class Cutter:
