@@ -158,6 +158,7 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
         gtid=place.gtid_executed if mode is DumpMode.GTID else "",
         position=_first_asked_for(facts, place) if mode is DumpMode.POSITION else None,
         semi_sync=source.semi_sync,
+        server=(facts.server_id, facts.server_uuid),
     )
 
 

@@ -38,10 +38,12 @@ from tidegate.errors import (
 from tidegate.limits import GATHER_SECONDS, PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.mysql.connecting.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
 from tidegate.mysql.connecting.server_errors import ErrorMeaning, meaning_of_stream
+from tidegate.mysql.facts.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.stream import packet_walk
 from tidegate.mysql.stream.packet_walk import SEMI_SYNC_MARK
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.remedy import NEW_LAKE
+from tidegate.segments.segment import NO_SERVER, Server
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
@@ -60,7 +62,9 @@ _LITTLE_BYTES: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class DumpRequest:
-    """The request to the server. gtid: executed set or position as text; position: for DumpMode.POSITION."""
+    """The request to the server. gtid: executed set or position as text; position: for DumpMode.POSITION. server: which
+    one it is for; NO_SERVER: any.
+    """
 
     flavour: Flavour
     mode: DumpMode
@@ -70,6 +74,7 @@ class DumpRequest:
     gtid: str = ""
     position: Position | None = None
     semi_sync: bool = False
+    server: Server = NO_SERVER
 
     @property
     def where(self) -> str:
@@ -100,6 +105,8 @@ class DumpStream:
         connection: Any = connect(info, read_timeout=patience, write_timeout=patience)
         try:
             with connection.cursor() as cursor:
+                if request.server != NO_SERVER:
+                    _check_is(request.server, cursor, info)
                 for name, value in _session_variables(request).items():
                     cursor.execute(f"SET @{name} = %s", (value,))
             connection._next_seq_id = 0  # noqa: SLF001
@@ -107,6 +114,9 @@ class DumpStream:
         except (pymysql.err.MySQLError, OSError) as error:
             connection.close()
             raise named(error, info) from error
+        except BaseException:
+            connection.close()
+            raise
         return cls(connection, info, request)
 
     def close(self) -> None:
@@ -268,6 +278,19 @@ class DumpStream:
             case ErrorMeaning.PASSING if code == _MASTER_FATAL_ERROR:
                 return SourceUnwilling(text, where=where, remedy="see the server's error log")
         return named(pymysql.err.OperationalError(code, text), self.info)
+
+
+def _check_is(wanted: Server, cursor: Any, info: ConnectionInfo) -> None:
+    """Raises SourceUnavailable at another server: the place to begin is one in the wanted server's log."""
+    cursor.execute(SERVER_IDS)
+    here = server_of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
+    if here != wanted:
+        raise SourceUnavailable(
+            f"this address leads to several servers: one connection to {wanted[0]} {wanted[1]}, the next to {here[0]}"
+            f" {here[1]}",
+            where=info.where,
+            remedy="it is tried again; an address of replicas is no source: name the hosts one by one (hosts)",
+        )
 
 
 def _session_variables(request: DumpRequest) -> dict[str, str | int]:
