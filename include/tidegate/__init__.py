@@ -4,4 +4,4 @@ This is the library: no Airflow, no Spark; it ships to executors as it is. ARCHI
 the map of its rooms.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
