@@ -89,8 +89,8 @@ class SilverWriter:
     def take_id(self) -> str:
         """The application id under which rows taken from a renamed table are recorded.
 
-        Of shards it is one of its own. Another source may change a row at the commit_ts of the rename: under the id of
-        the rows, silver would have that change already.
+        A table of shards has one of its own. Another source may change a row at the commit_ts of the rename: under the
+        id of the rows, silver would have that change already.
         """
         return tables.taken_id(self.app.pipeline.pipeline, self.entry.name) if self.entry.routed else self.app_id
 

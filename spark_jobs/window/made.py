@@ -152,8 +152,8 @@ class TableToWrite:
             )
 
     def _begun(self, after_ts: int) -> int:
-        """What silver may have recorded where a rows phase begins: after a DDL also the DDL's own commit_ts. That phase
-        begins before the DDL, for rows of the same commit_ts.
+        """The commit_ts that silver may have recorded where a rows phase begins: after a DDL also the DDL's own. That
+        phase begins before the DDL, for rows of the same commit_ts.
         """
         ddl = (planned.phase for planned in self.plan.phases if isinstance(planned.phase, DdlPhase))
         return after_ts + any(phase.upto_ts == after_ts + 1 for phase in ddl)

@@ -50,9 +50,9 @@ _SPARK_FOLDERS = (
 _SPARK_NAMES = re.compile(
     r"/test_(\w*(mask|rename|partition|owner|history|cascade|shard|erased|maintain|rewritten|reshaped|online|columns)\w*"
     r"|wider|branches|silver_asked|random_ddl|soft_delete|filtered_rows|chunks|holds|keyless|by_themselves|cuts"
-    r"|other_hands|followed|mariadb118|ahead_of_cut|another_mode|asked_values|comments|computed(_functions)?|past\w*"
-    r"|shop|failover\w*|troubles\w*|twin_lakes|erase(_beside|_followed)?|random_past|healing|members|at_work|(spark_)?views"
-    r"|subscription)\.py$"
+    r"|other_hands|uneven_rewrites|followed|mariadb118|ahead_of_cut|another_mode|asked_values|comments|past\w*"
+    r"|computed(_functions)?|shop|failover\w*|troubles\w*|twin_lakes|erase(_beside|_followed)?|random_past|healing"
+    r"|members|at_work|(spark_)?views|subscription)\.py$"
 )
 # Starting a JVM and loading what Spark needs costs 35 CPU-s, a file some 8. The workers that have one use seven tenths
 # of two cores, so what is left is done sooner with one more from 82 CPU-s on.

@@ -66,7 +66,7 @@ PAGE_OLD_SECONDS: Final = 30.0
 PAGE_FIRST_SECONDS: Final = 10.0
 PAGE_ACT_SECONDS: Final = 30.0
 # The page of all pipelines asks so many lakes at the same time.
-PAGE_VIEWS_AT_ONCE_MAX: Final = 16
+PAGE_VIEW_THREADS_MAX: Final = 16
 # The newest changes of columns that a pipeline's page shows.
 PAGE_CHANGED_ROWS_MAX: Final = 5
 # When a browser's first page takes longer, it is told that the page comes.

@@ -22,7 +22,7 @@ from tidegate.limits import (
     PAGE_FIRST_SECONDS,
     PAGE_LAKE_SECONDS,
     PAGE_OLD_SECONDS,
-    PAGE_VIEWS_AT_ONCE_MAX,
+    PAGE_VIEW_THREADS_MAX,
 )
 from tidegate.metrics.disks import Disk, disks
 from tidegate.patience import NoAnswer, Patience
@@ -77,7 +77,7 @@ class PatientReader:
         return self._patience.ask(name, question)
 
     def act(self, name: str, action: Callable[[], T]) -> T:
-        """What a person waits for. NoAnswer: it goes on, and its end isn't known."""
+        """An action that a person waits for. NoAnswer: it goes on, and its end isn't known."""
         return self._patience.ask(name, action, PAGE_ACT_SECONDS)
 
 
@@ -97,8 +97,8 @@ class PatientReaders:
             return known
 
     def views(self, readers: Sequence[PipelineReader]) -> list[PipelineView]:
-        """Of all of them, asked side by side."""
+        """The views of all of them, asked side by side."""
         if not readers:
             return []
-        with ThreadPoolExecutor(min(PAGE_VIEWS_AT_ONCE_MAX, len(readers)), "tidegate-views") as pool:
+        with ThreadPoolExecutor(min(PAGE_VIEW_THREADS_MAX, len(readers)), "tidegate-views") as pool:
             return list(pool.map(lambda reader: self.of(reader).view(), readers))

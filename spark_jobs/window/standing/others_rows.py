@@ -1,5 +1,5 @@
-"""Report rows of silver that another writer changed: once a day for each table, operation and
-writer. So are rewrites (OPTIMIZE) of which nobody knows whether they kept all rows.
+"""Report rows of silver that another writer changed, and rewrites (OPTIMIZE) that perhaps kept not
+all rows: once a day for each table, operation and writer.
 
 In:  a table, its record of control and the state of its log now.
 Out: a line in apply's log, and a row of control/actions, which the table's page shows. The table

@@ -3,8 +3,8 @@
 In:  a table's path under the lake, and its newest state.
 Out: SilverDamaged of the first such file; None without one.
 
-The positional writer meets such a file itself. MERGE only says that a task failed. So the table's files are looked at
-once its tries are over: footers and deletion vectors of DAMAGE_LOOK_FILES_MAX files, and the rows of
+The positional writer meets such a file itself. MERGE only says that a task failed. Once its tries are over, the
+table's files are looked at: footers and deletion vectors of DAMAGE_LOOK_FILES_MAX files, and the rows of
 DAMAGE_LOOK_BYTES_MAX.
 """
 
