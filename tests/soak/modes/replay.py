@@ -28,6 +28,7 @@ _ROWS: Final = frozenset((19, 23, 24, 25, 30, 31, 32))  # TABLE_MAP and what fol
 _HEADER, _CHECKSUM, _MAGIC = 19, 4, 4
 _ALTER: Final = re.compile(r"ALTER TABLE (\w+) (ADD|DROP) COLUMN (\w+)")
 _EMPTIES: Final = re.compile(r"(?:TRUNCATE TABLE|DROP TABLE) `?(\w+)`?")
+_CREATE: Final = re.compile(r"CREATE TABLE `?(\w+)`? ")
 _SILENT: Final = re.compile(r"CREATE|GRANT|SET|FLUSH|BEGIN|SAVEPOINT|INSERT INTO mysql|/\*")
 
 
@@ -50,7 +51,7 @@ class Version:
 @dataclass(slots=True)
 class Past:
     """rows: key -> row; versions: key -> all that there were, the oldest first; gone: key -> the row that went last,
-    also within its own transaction; changes: op, before, after.
+    also within its own transaction; changes: op, before, after; added: columns that the CREATE doesn't have.
     """
 
     table: Table
@@ -58,6 +59,7 @@ class Past:
     versions: dict[tuple[Any, ...], list[Version]] = field(default_factory=lambda: defaultdict(list))
     gone: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     changes: list[tuple[str, dict[str, Any] | None, dict[str, Any] | None]] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
 
     def key(self, row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.table.key)
@@ -100,6 +102,12 @@ class Past:
                 row[column] = DEFAULT
             else:
                 row.pop(column, None)
+        (self.added.append if action == "ADD" else self.added.remove)(column)
+
+    def create(self) -> None:
+        """The new table lacks columns that the one before had got. Old versions and deleted rows follow."""
+        for column in [*self.added]:
+            self.alter("DROP", column)
 
 
 class Replay:
@@ -174,6 +182,9 @@ class Replay:
             self._open.clear()
         elif text == "COMMIT":
             self._commit(second)
+        elif database == DATABASE and (created := _CREATE.match(text)):
+            if created[1] in self.pasts:
+                self.pasts[created[1]].create()
         elif database == DATABASE and not _SILENT.match(text):
             self._ddl(text, second)
 

@@ -42,6 +42,16 @@ def test_the_same_past_is_the_same(past: Past) -> None:
     assert past.gone == {(1,): {"id": 1, "t": "b"}}
 
 
+def test_a_table_that_is_made_again_takes_its_added_columns_from_rows_that_are_gone(past: Past) -> None:
+    past.alter("ADD", "c1")
+    past.empty(Moment(9, BEGIN + 40))
+    assert past.gone == {(1,): {"id": 1, "t": "c", "c1": 7}}
+    past.create()
+    assert past.gone == {(1,): {"id": 1, "t": "c"}}
+    past.alter("ADD", "c2")
+    assert past.added == ["c2"]
+
+
 @pytest.mark.parametrize(
     "rows",
     [
