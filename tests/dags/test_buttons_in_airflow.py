@@ -17,6 +17,7 @@ from tests.dags.airflow_instance import AirflowInstance
 from tests.dags.browser import browser, click, log_in, see
 from tests.dags.page_looks import look_at, resize, walk_by_keyboard
 from tests.dags.page_server import NO_SERVER
+from tests.dags.waiting_table import DDL, waits_for_approval
 from tests.support.event_log import Log
 from tidegate import tables
 from tidegate.lake import control
@@ -29,20 +30,12 @@ from tidegate.tables import State
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1800), pytest.mark.filterwarnings("ignore")]
 
-DDL = "ALTER TABLE shop.a DROP COLUMN v, ADD note TEXT"
 DAG = "road__apply"
 
 
 def waiting(folder: Path) -> Log:
     """shop.a waits at a statement, shop.b for a cause that a person removes."""
-    log = Log(folder)
-    log.file.write_text(log.file.read_text().replace("statement_effects", "drop_column: ask, statement_effects"))
-    log.send("one", "ALTER TABLE shop.a ADD COLUMN v INT", ("shop.a",))
-    log.level()
-    log.apply()
-    log.send("one", DDL, ("shop.a",))
-    log.level()
-    log.apply()
+    log = waits_for_approval(folder)
     stops = Standing(State.HELD, "shop.b: the disk of silver is full", Cause.FAULT, 1)
     control.append(log.lake, tables.TABLE_STATES, [to_row(stops, "road", "shop.b", datetime.now(UTC))])
     return log

@@ -19,8 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.dags.airflow_instance import AirflowInstance
-from tests.integration.road.test_renames import held, run
-from tests.kit.road import Road
+from tests.dags.person import PERSON, road_with_person
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate.lake.people import audit
@@ -29,7 +28,6 @@ from tidegate.tables.actions_table import ActionOutcome
 
 pytestmark = [pytest.mark.airflow, pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(1800)]
 
-PERSON = "ada-4711@example"
 DAG = "road__erase"
 PATIENCE_SECONDS = 400
 
@@ -52,15 +50,7 @@ def test_an_erasure_is_ordered_in_airflow(
 ) -> None:
     database, lake = fresh_database(mariadb), tmp_path / "lake"
     table, where = f"{database}.t", f"mail = '{PERSON}'"
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    run(mariadb, database, f"""
-        CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(60), born DATE)
-        INSERT INTO t VALUES (1, '{PERSON}', NULL), (2, 'bob', NULL)
-        DELETE FROM t WHERE id = 1
-    """)  # fmt: skip
-    road.capture()
-    assert not held(road.apply(spark))
+    road = road_with_person(mariadb, database, tmp_path, spark)
     assert places_of(lake, PERSON) >= {"bronze"}
     pipelines = tmp_path / "pipelines"
     pipelines.mkdir()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.integration.road.test_renames import held, run
+from tests.dags.person import PERSON, road_with_person
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
@@ -25,7 +25,6 @@ from tidegate.tables.actions_table import ActionOutcome
 
 pytestmark = [pytest.mark.airflow, pytest.mark.server]
 
-PERSON = "ada-4711@example"
 USER = "ann"
 
 
@@ -51,15 +50,7 @@ def test_an_erasure_is_ordered_by_a_user_who_may(
     )
     database, lake = fresh_database(mariadb), tmp_path / "lake"
     table, where = f"{database}.t", f"mail = '{PERSON}'"
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    run(mariadb, database, f"""
-        CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(60), born DATE)
-        INSERT INTO t VALUES (1, '{PERSON}', NULL), (2, 'bob', NULL)
-        DELETE FROM t WHERE id = 1
-    """)  # fmt: skip
-    road.capture()
-    assert not held(road.apply())
+    road = road_with_person(mariadb, database, tmp_path)
     before = places_of(lake, PERSON)
     assert before >= {"bronze"}
     with capture_logs() as lines:

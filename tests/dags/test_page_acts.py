@@ -24,6 +24,7 @@ from selenium.webdriver.common.by import By
 from tests.dags.browser import browser, click, see
 from tests.dags.page_looks import look_at, walk_by_keyboard
 from tests.dags.page_server import served_by
+from tests.dags.waiting_table import DDL, waits_for_approval
 from tests.support.event_log import Log
 from tests.support.servers import FreshDatabase
 from tidegate import tables
@@ -41,7 +42,6 @@ from tidegate.tables import State
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 
-DDL = "ALTER TABLE shop.a DROP COLUMN v, ADD note TEXT"
 OURS = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -94,14 +94,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    log = Log(tmp_path)
-    log.file.write_text(log.file.read_text().replace("statement_effects", "drop_column: ask, statement_effects"))
-    log.send("one", "ALTER TABLE shop.a ADD COLUMN v INT", ("shop.a",))
-    log.level()
-    log.apply()
-    log.send("one", DDL, ("shop.a",))
-    log.level()
-    log.apply()
+    log = waits_for_approval(tmp_path)
     with served_by(monkeypatch, log.file) as url:
         made = World(log, url)
         assert made.state() is State.HELD

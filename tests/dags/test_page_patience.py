@@ -14,8 +14,8 @@ import pytest
 
 from tests.dags.browser import browser, see
 from tests.dags.page_server import served_by
-from tests.dags.test_page_acts import DDL, World, as_user
-from tests.support.event_log import Log
+from tests.dags.test_page_acts import World, as_user
+from tests.dags.waiting_table import waits_for_approval
 from tidegate.lake.people.audit import actions
 from tidegate.lake.storage import storage_options
 from tidegate.patience import Patience
@@ -61,14 +61,7 @@ def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mount]:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mount: Mount) -> Iterator[World]:
     del mount  # patched before the page runs
-    log = Log(tmp_path)
-    log.file.write_text(log.file.read_text().replace("statement_effects", "drop_column: ask, statement_effects"))
-    log.send("one", "ALTER TABLE shop.a ADD COLUMN v INT", ("shop.a",))
-    log.level()
-    log.apply()
-    log.send("one", DDL, ("shop.a",))
-    log.level()
-    log.apply()
+    log = waits_for_approval(tmp_path)
     with served_by(monkeypatch, log.file) as url:
         yield World(log, url)
 
