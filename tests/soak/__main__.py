@@ -3,7 +3,8 @@
 In:  --faults, --seed (a random one when empty), --flavour mariadb|mysql9, --apply-every, --settle-every; --sources: of
      several servers, whose flavours are either in turn, the shards of a table flow together (shards/). --hostile:
      rounds of whatever a server takes, beside edits of the pipeline file, other writers of silver and kills (hostile/).
-     --modes: forty tables in every mode of silver, against an independent reader of the log (modes/).
+     --modes: forty tables in every mode of silver, against an independent reader of the log (modes/); with --hostile
+     a dozen tables in several modes each, whose rules are edited, and hostile rounds.
 Out: on stdout one line, `soak: n faults, T transactions, 0 lost, 0 doubled, 0 wrong`, exit code 0; else what is wrong,
      how to replay it, and exit code 1. All state is in a temporary folder, removed when all was well, else named.
 """
@@ -24,6 +25,8 @@ from tests.soak import faults
 from tests.soak.hostile.plan import ROUNDS
 from tests.soak.hostile.world import HostileWorld
 from tests.soak.modes import plan as modes_plan
+from tests.soak.modes.hostile import ROUNDS as MIXED_ROUNDS
+from tests.soak.modes.hostile import MixedWorld
 from tests.soak.modes.world import ModesWorld
 from tests.soak.plan import Fault, plan
 from tests.soak.shards import faults as shards_faults
@@ -69,8 +72,9 @@ class Soak:
     def _hostile(self) -> None:
         """Rounds in place of faults."""
         given = self.arguments
-        with HostileWorld(self.folder, given.seed, given.flavour) as world:
-            for fault in plan(given.seed, given.faults, ROUNDS):
+        kind, rounds = (MixedWorld, MIXED_ROUNDS) if given.modes else (HostileWorld, ROUNDS)
+        with kind(self.folder, given.seed, given.flavour) as world:
+            for fault in plan(given.seed, given.faults, rounds):
                 seconds = time.monotonic() - self.began
                 print(f"{seconds:.0f} s: {fault}, {world.people.accepted} statements", file=sys.stderr, flush=True)
                 world.round(fault)
@@ -134,8 +138,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
     given = parser.parse_args()
-    if given.modes and (given.hostile or given.sources > 1):
-        parser.error("a soak of all modes has one source, and no hostile rounds")
+    if given.modes and given.sources > 1:
+        parser.error("a soak of all modes has one source")
     if given.hostile and given.sources > 1:
         parser.error("a hostile run has one source: without HOSTILE=1 a run of several has other writers and restores")
     given.apply_every = given.apply_every or (100 if given.sources == 1 else 25)

@@ -15,6 +15,8 @@ from tests.soak.hostile.people import People
 from tests.soak.hostile.plan import ROUNDS
 from tests.soak.hostile.world import HostileWorld
 from tests.soak.modes import plan as modes_plan
+from tests.soak.modes.hostile import ROUNDS as MIXED_ROUNDS
+from tests.soak.modes.hostile import MixedWorld
 from tests.soak.plan import KINDS, plan
 from tests.soak.shards import faults as shards_faults
 from tests.soak.shards import plan as shards_plan
@@ -37,6 +39,7 @@ def test_a_plan_follows_from_its_seed_and_a_longer_one_begins_with_a_shorter_one
     assert plan(7, 300, ROUNDS)[:40] == plan(7, 40, ROUNDS)
     assert {fault.kind for fault in plan(7, 2000, modes_plan.KINDS)} == modes_plan.KINDS.keys()
     assert all(hasattr(HostileWorld, f"_{kind}") for kind in ROUNDS)
+    assert all(hasattr(MixedWorld, f"_{kind}") for kind in MIXED_ROUNDS)
 
 
 @pytest.mark.server
@@ -101,8 +104,9 @@ def test_random_faults_leave_every_mode_of_silver_as_the_log_has_it() -> None:
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.skipif(not LONG, reason="it looks for what nobody knows yet: minutes for each seed")
-def test_hostile_rounds_leave_silver_equal() -> None:
-    _soak("24", "--hostile")
+@pytest.mark.parametrize("words", [["--hostile"], ["--hostile", "--modes"]], ids=" ".join)
+def test_hostile_rounds_leave_silver_equal(words: list[str]) -> None:
+    _soak("24", *words)
 
 
 def _soak(count: str, *words: str) -> None:

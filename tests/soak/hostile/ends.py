@@ -65,15 +65,21 @@ class Ends:
             for item in results
             if item.outcome in _WRONG
         ]
-        wrong += [f"verify: {words}" for words in self._by_verify()]
-        wrong += [f"changelog of {words}" for words in self._changelogs()]
-        wrong += [f"waits: {name}: {words}" for name, words in self.waiting().items()]
+        wrong += self.said()
         if wrong:
             raise SilverDiffers("\n".join(wrong), len(wrong))
         equal = [item for item in results if item.outcome == "equal"]
         standings = held.held_tables(self._road.lake)
         named = f", {len(standings)} wait for what is named" if standings else ""
         return f"{len(equal)} tables with {sum(item.rows for item in equal)} rows equal in silver{named}"
+
+    def said(self) -> list[str]:
+        """What is wrong as tidegate itself tells."""
+        return [
+            *(f"verify: {words}" for words in self._by_verify()),
+            *(f"changelog of {words}" for words in self._changelogs()),
+            *(f"waits: {name}: {words}" for name, words in self.waiting().items()),
+        ]
 
     def _unread(self) -> dict[str, str]:
         """Tables whose last snapshot failed, and why."""

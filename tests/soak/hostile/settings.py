@@ -81,19 +81,23 @@ class Settings:
 
     def write(self) -> None:
         """Replace the file."""
-        tables = {
-            "include": self._include,
-            "exclude": [_pattern(name) for name in sorted(self.excluded)],
-            "soft_delete": [_pattern(name) for name in sorted(self.soft_delete)],
-            "changelog": [_pattern(name) for name in sorted(self.changelog)],
-        }
         more = {
             "capture": {"land_seconds": 0.1, "heartbeat_seconds": 0.5} | self._more["capture"],
             "apply": {"mode": "batch"} | self._more["apply"],
             "ddl": self._more["ddl"],
         }
-        lines = [f"tables: {json.dumps(tables)}", *(f"{section}: {json.dumps(keys)}" for section, keys in more.items())]
+        lines = [f"tables: {self._tables()}", *(f"{section}: {json.dumps(keys)}" for section, keys in more.items())]
         self._file.write_text(self._head + "\n".join(lines) + "\n")
+
+    def _tables(self) -> str:
+        return json.dumps(
+            {
+                "include": self._include,
+                "exclude": [_pattern(name) for name in sorted(self.excluded)],
+                "soft_delete": [_pattern(name) for name in sorted(self.soft_delete)],
+                "changelog": [_pattern(name) for name in sorted(self.changelog)],
+            }
+        )
 
 
 def _pattern(name: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -28,12 +28,24 @@ from tests.soak.plan import Fault
 from tests.soak.witness import Wrong
 from tests.support.own_server import own_server
 from tests.support.whole import Whole
+from tidegate.local.server import Server
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import WATERMARK_DATABASE
 
 _FIRST_TABLES: Final = 7
 _FIRST_ROWS: Final = 12
 _READER_SECONDS: Final = 2.0
+
+
+class HostilePeople(Protocol):
+    """Those at the source. accepted: statements so far."""
+
+    accepted: int
+
+    def note(self, line: str) -> None: ...
+    def work(self, count: int) -> None: ...
+    def crashed(self) -> None: ...
+    def end(self) -> None: ...
 
 
 class HostileWorld(Whole, Companions):
@@ -50,7 +62,7 @@ class HostileWorld(Whole, Companions):
         server = self.stack.enter_context(self.server)
         self.spark: SparkSession = self.stack.enter_context(kit_spark.session())
         self.spark.sparkContext.setLogLevel("OFF")
-        self.road = HostileRoad(server, self.folder, include=f"{HOSTILE[0]}.*")
+        self.road = HostileRoad(server, self.folder, include="*.*")
         head = (
             f"pipeline: road\nlake: {{path: {self.folder / 'lake'}}}\n"
             f"sources: {{one: {{conn_id: road_one, flavour: {server.flavour}, start: now}}}}\n"
@@ -59,12 +71,20 @@ class HostileWorld(Whole, Companions):
             rights = f"CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.*"
             server.query(f"GRANT {rights} TO '{server.user}'@'%'")
         server.query(f"GRANT LOCK TABLES ON *.* TO '{server.user}'@'%'")
-        self.settings = Settings(self.road.file, head, [f"{database}.*" for database in HOSTILE])
+        self.settings = self._settings(head)
         self.road.again()
         self.road.capture()
-        self.people = People(server, self._rng, self.folder)
-        self.people.begin(_FIRST_TABLES, _FIRST_ROWS)
+        self.people = self._people(server)
         self.copies = Copies(self.folder, self.road.file, {"AIRFLOW_CONN_ROAD_ONE": login(server)}, self.note)
+
+    def _settings(self, head: str) -> Settings:
+        return Settings(self.road.file, head, [f"{database}.*" for database in HOSTILE])
+
+    def _people(self, server: Server) -> HostilePeople:
+        """They have begun."""
+        people = People(server, self._rng, self.folder)
+        people.begin(_FIRST_TABLES, _FIRST_ROWS)
+        return people
 
     def note(self, line: str) -> None:
         self.people.note(line)
@@ -103,7 +123,7 @@ class HostileWorld(Whole, Companions):
 
     def _snapshot(self, asked: bool, which: float) -> None:
         """A reader reads while people go on."""
-        names = [table.dotted for table in tables_at(self.server) if table.dotted not in self.settings.excluded]
+        names = [name for name in self.names() if name not in self.settings.excluded]
         wanted = [names[int(which * len(names))]] if asked and names else []
         self.road.capture()
         self._apply()

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from tests.kit.changelogs import changes_of
-from tests.soak.modes.replay import Moment, Past
+from tests.soak.modes.pasts import Moment, Past
 from tests.soak.source import DATABASE
 from tests.support.readers import by_duckdb
 from tidegate import tables
@@ -22,7 +22,7 @@ from tidegate.local.server import Server
 
 _SHIFT: Final = 18
 _SLACK_SECONDS: Final = 1
-_DDL: Final = frozenset(("create", "alter", "truncate", "drop", "begin", "snapshot"))
+_DDL: Final = frozenset(("create", "alter", "truncate", "drop", "rename", "begin", "snapshot", "erased"))
 
 
 class Span(NamedTuple):
@@ -33,6 +33,20 @@ class Span(NamedTuple):
     end: Moment | None
 
 
+Spans: TypeAlias = dict[tuple[Any, ...], list[Span]]
+
+
+class Blurred(NamedTuple):
+    """What of a table nobody can know: its past before a moment, its changes. since: a commit_ts, None: of nothing."""
+
+    past: bool = False
+    since: int | None = 0
+    changes: bool = False
+
+
+CLEAR: Final = Blurred()
+
+
 class Compared:
     """rows, versions, changes: that were equal. wrong: a line per table that differs."""
 
@@ -41,7 +55,7 @@ class Compared:
         self.wrong: list[str] = []
         self._server, self._lake = server, lake
 
-    def look(self, past: Past) -> None:
+    def look(self, past: Past, blurred: Blurred = CLEAR) -> None:
         table = past.table
         source = self._selected(table.name)
         self._same(table.name, "the log's replay", past.rows.values() if table.key else source, source)
@@ -50,14 +64,14 @@ class Compared:
         shown = [table.shown(row) for row in source if table.takes(row)]
         if table.has("history"):
             self.rows += self._same(table.name, "current rows", [r for r in silver if r["_tg_is_current"]], shown)
-            self._versions(past, silver)
+            self._versions(past, silver, blurred.since if blurred.past else 0)
         elif table.has("soft"):
             self.rows += self._same(table.name, "live rows", [r for r in silver if not r["_tg_deleted"]], shown)
-            if table.key:
+            if table.key and not blurred.past:
                 self._deleted(past, [row for row in silver if row["_tg_deleted"]])
         else:
             self.rows += self._same(table.name, "rows", silver, shown)
-        if table.is_logged:
+        if table.has("changelog") and not blurred.changes:
             self._changes(past)
 
     def _selected(self, name: str) -> list[dict[str, Any]]:
@@ -80,8 +94,10 @@ class Compared:
         wanted = [past.table.shown(row) for row in gone if past.table.takes(row)]
         self.versions += self._same(past.table.name, "deleted rows", silver, wanted)
 
-    def _versions(self, past: Past, silver: list[dict[str, Any]]) -> None:
-        has, wanted = _spans_in(past, silver), _spans_of(past)
+    def _versions(self, past: Past, silver: list[dict[str, Any]], since: int | None) -> None:
+        if since is None:
+            return
+        has, wanted = _since(_spans_in(past, silver), _second(since)), _since(_spans_of(past), _second(since))
         bad = [key for key in {*has, *wanted} if not _alike(has.get(key, []), wanted.get(key, []))]
         if bad:
             both = f"{has.get(bad[0])} where the log has {wanted.get(bad[0])}"
@@ -107,7 +123,9 @@ class Compared:
 
 def _text(row: Any) -> str:
     if isinstance(row, dict):
-        return repr(sorted((name, _plain(value)) for name, value in row.items() if not name.startswith("_tg_")))
+        return repr(
+            sorted((name, _plain(value)) for name, value in row.items() if not name.startswith(("_tg_", "owners_")))
+        )
     return repr(row)
 
 
@@ -129,7 +147,7 @@ def _moment(text: str) -> str:
 # --- versions ---------------------------------------------------------------------------------------------
 
 
-def _spans_of(past: Past) -> dict[tuple[Any, ...], list[Span]]:
+def _spans_of(past: Past) -> Spans:
     """As the log says."""
     return {
         key: _joined(
@@ -139,13 +157,30 @@ def _spans_of(past: Past) -> dict[tuple[Any, ...], list[Span]]:
     }
 
 
-def _spans_in(past: Past, silver: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[Span]]:
-    spans: dict[tuple[Any, ...], list[Span]] = defaultdict(list)
+def _spans_in(past: Past, silver: list[dict[str, Any]]) -> Spans:
+    spans: Spans = defaultdict(list)
     for row in sorted(silver, key=lambda row: int(row["_tg_valid_from"])):
         begin, end = row["_tg_valid_from"], row["_tg_valid_to"]
         ended = None if end is None else Moment(end, _second(end))
         spans[past.table.shown_key(row)].append(Span(_text(row), Moment(begin, _second(begin)), ended))
     return {key: _joined(those) for key, those in spans.items()}
+
+
+def _since(spans: Spans, second: int) -> Spans:
+    """Versions that end later, and none begins before."""
+    begun = Moment(0, second)
+    return (
+        {
+            key: [
+                Span(span.text, begun if span.begin.second <= second + _SLACK_SECONDS else span.begin, span.end)
+                for span in those
+                if span.end is None or span.end.second > second + _SLACK_SECONDS
+            ]
+            for key, those in spans.items()
+        }
+        if second
+        else spans
+    )
 
 
 def _second(commit_ts: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.soak.modes.compare import Span, _alike, _spans_in, _spans_of
-from tests.soak.modes.replay import Moment, Past
+from tests.soak.modes.pasts import Moment, Past
 from tests.soak.modes.tables import NAMED
 
 BEGIN = 1_700_000_000
@@ -46,7 +46,7 @@ def test_a_table_that_is_made_again_takes_its_added_columns_from_rows_that_are_g
     past.alter("ADD", "c1")
     past.empty(Moment(9, BEGIN + 40))
     assert past.gone == {(1,): {"id": 1, "t": "c", "c1": 7}}
-    past.create()
+    past.follow(())
     assert past.gone == {(1,): {"id": 1, "t": "c"}}
     past.alter("ADD", "c2")
     assert past.added == ["c2"]
