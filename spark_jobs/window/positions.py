@@ -209,9 +209,14 @@ class Positions:
 
         A table that the pipeline file leaves out may have left tables.history by the same edit: its silver is asked.
         """
-        for name, state in states.items():
-            if state.parts_from_log and (state.state is State.LEFT or self._keeps_past(name)):
-                self.forget_history(name)
+        parted = [
+            name
+            for name, state in states.items()
+            if state.parts_from_log and (state.state is State.LEFT or self._keeps_past(name))
+        ]
+        # An edit may leave out thousands of tables, and an object store takes its time for each.
+        for _ in self._handles.pool.map(self.forget_history, parted):
+            pass
 
     def _keeps_past(self, name: str) -> bool:
         return self._handles.pipeline.tables.keeps_past(*self._names.pair(name))

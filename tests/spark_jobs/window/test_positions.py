@@ -4,6 +4,8 @@ forgotten before.
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +39,8 @@ AHEAD = timedelta(hours=1)
 def positions(lake: LakeFiles, *, history: tuple[str, ...] = ()) -> Positions:
     """Those of a process that begins. history: as the pipeline file has it."""
     pipeline = SimpleNamespace(pipeline="p", tables=Tables(include=("*.*",), history=history))
-    handles: Any = SimpleNamespace(lake=lake, control=ControlTables(lake), pipeline=pipeline)
+    pool = ThreadPoolExecutor(2, "table")
+    handles: Any = SimpleNamespace(lake=lake, control=ControlTables(lake), pipeline=pipeline, pool=pool)
     names: Any = SimpleNamespace(pair=lambda name: tuple(name.split(".")))
     begun = Positions(handles, names)
     begun.read_states()
@@ -116,3 +119,12 @@ def test_a_log_that_cant_forget_says_why_where_the_table_keeps_its_past(tmp_path
     assert last_states(lake)["d.t"].state is State.LEFT
     demand(log, {"protocol": whole})
     assert since(log) == 50, "nobody could record that it left: who takes it in again forgets"
+
+
+def test_tables_that_leave_by_one_edit_forget_their_histories_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_ask = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr("spark_jobs.window.positions.forget_history", lambda log, name: both_ask.wait())
+    left = dict.fromkeys(("d.t", "d.u"), Standing(State.LEFT, applied_ts=60))
+    assert positions(LakeFiles(str(tmp_path))).record(left), "no barrier is broken"
