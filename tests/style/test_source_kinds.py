@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.style.measures import PRODUCT, ROOT
-from tidegate.config.sources import KINDS
+from tidegate.config.source_keys.sources import KINDS
 
 # Each room reads sources of one kind. config has the kinds themselves.
 ROOMS = tuple(f"include/tidegate/{room}/" for room in ("config", "mysql", "pump", "changefeed", "ticdc", "tidb"))
@@ -32,7 +32,7 @@ def test_no_question_for_a_kind_is_added() -> None:
         name = str(path.relative_to(ROOT))
         if not name.startswith(ROOMS):
             asked.update(name for _ in questions(ast.parse(path.read_text())))
-    assert asked == LEFT, "add a trait to config/source_traits.py, and ask that"
+    assert asked == LEFT, "add a trait to config/source_keys/source_traits.py, and ask that"
 
 
 def questions(tree: ast.Module) -> Iterator[ast.AST]:

@@ -7,7 +7,7 @@ import pickle
 
 import pyarrow as pa
 
-from tidegate.config.tables import Tables
+from tidegate.config.table_keys.tables import Tables
 from tidegate.snapshot.progress.events import TableKey
 from tidegate.table_names import Logical, Physical
 

@@ -9,32 +9,32 @@ Other rooms import from here, not from the modules below.
 """
 
 from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier
-from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
-from tidegate.config.cluster_rules import ClusterRule
-from tidegate.config.column_names import column_pattern
-from tidegate.config.column_rules import ColumnRule
-from tidegate.config.comment_rules import CommentRule
 from tidegate.config.completeness import Completeness
-from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.connection_names import conn_ids
 from tidegate.config.ddl import Cascades, Computed, Ddl, Effects, Policy, SessionValues
 from tidegate.config.erase_rights import Erase
 from tidegate.config.file import load, parse
-from tidegate.config.kept_columns import ALL, KeptColumns
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
-from tidegate.config.masks import MaskKind, MaskRule
-from tidegate.config.named_tables import named_tables, near_table
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.rename_rules import RenameRule
-from tidegate.config.row_rules import RowRule
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
-from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
-from tidegate.config.table_patterns import OWN_DATABASES, TableNames, matches, matching_places
-from tidegate.config.tables import Route, Tables
-from tidegate.config.ticdc import BinaryEncoding, Csv, Protocol, TicdcSource
+from tidegate.config.source_keys.any_source import Flavour
+from tidegate.config.source_keys.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
+from tidegate.config.source_keys.ticdc import BinaryEncoding, Csv, Protocol, TicdcSource
+from tidegate.config.table_keys.cluster_rules import ClusterRule
+from tidegate.config.table_keys.column_names import column_pattern
+from tidegate.config.table_keys.column_rules import ColumnRule
+from tidegate.config.table_keys.comment_rules import CommentRule
+from tidegate.config.table_keys.computed_rules import ComputedRule
+from tidegate.config.table_keys.kept_columns import ALL, KeptColumns
+from tidegate.config.table_keys.masks import MaskKind, MaskRule
+from tidegate.config.table_keys.named_tables import named_tables, near_table
+from tidegate.config.table_keys.rename_rules import RenameRule
+from tidegate.config.table_keys.row_rules import RowRule
+from tidegate.config.table_keys.table_patterns import OWN_DATABASES, TableNames, matches, matching_places
+from tidegate.config.table_keys.tables import Route, Tables
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 

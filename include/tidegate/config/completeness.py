@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tidegate import limits
 from tidegate.config.section import Section
-from tidegate.config.table_patterns import compile_pattern
+from tidegate.config.table_keys.table_patterns import compile_pattern
 
 
 class Completeness(Section):

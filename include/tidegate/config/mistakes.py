@@ -14,8 +14,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.sources import KINDS, MysqlSource
-from tidegate.config.tables import Route
+from tidegate.config.source_keys.sources import KINDS, MysqlSource
+from tidegate.config.table_keys.tables import Route
 from tidegate.errors import ConfigError
 
 _SHOWN_MAX: Final = 5  # one line of a terminal's log is still read

@@ -21,8 +21,8 @@ from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.section import Section
 from tidegate.config.snapshot import Snapshot
-from tidegate.config.sources import MysqlSource, Source
-from tidegate.config.tables import Tables
+from tidegate.config.source_keys.sources import MysqlSource, Source
+from tidegate.config.table_keys.tables import Tables
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 from tidegate.errors import ConfigError

@@ -19,7 +19,7 @@ from tests.kit.road import Road
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.config.tables import Tables
+from tidegate.config.table_keys.tables import Tables
 from tidegate.local.server import Server
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.past import PASTS, Past

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.config.named_tables import named_tables
+from tidegate.config.table_keys.named_tables import named_tables
 from tidegate.errors import UsageError
 
 KNOWN = ["shop.orders", "shop.items", "shop.tmp_1", "crm.orders", "crm.a+b", "shop.order$", "a.b.c"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.config import table_patterns
-from tidegate.config.table_patterns import Patterns, as_read, compile_pattern, compiled, matches
+from tidegate.config.table_keys import table_patterns
+from tidegate.config.table_keys.table_patterns import Patterns, as_read, compile_pattern, compiled, matches
 
 
 @pytest.mark.parametrize(

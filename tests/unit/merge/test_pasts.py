@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate import tables
-from tidegate.config.tables import Tables
+from tidegate.config.table_keys.tables import Tables
 from tidegate.merge.past import NO_PAST, PASTS, Past, past_named, past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.verify.silver_side import DOUBTFUL, LIVE

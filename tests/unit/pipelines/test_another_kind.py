@@ -11,9 +11,9 @@ import pytest
 from tidegate import pipelines
 from tidegate.cli import check as cli_check
 from tidegate.config import AnySource, Flavour, Pipeline, parse
-from tidegate.config.any_source import AnySourceSection
-from tidegate.config.source_traits import SourceTraits, as_named
-from tidegate.config.sources import KINDS, kind_of
+from tidegate.config.source_keys.any_source import AnySourceSection
+from tidegate.config.source_keys.source_traits import SourceTraits, as_named
+from tidegate.config.source_keys.sources import KINDS, kind_of
 from tidegate.connections import Connection
 from tidegate.lake.files import LakeFiles
 

@@ -19,7 +19,7 @@ import pytest
 from tidegate.binlog.transaction_scan import next_commit_ts
 from tidegate.commit_ts import compose
 from tidegate.config import Tables
-from tidegate.config.tables import Route
+from tidegate.config.table_keys.tables import Route
 from tidegate.lake.figures import complete_hours
 from tidegate.lake.figures.complete_hours import ALL_TABLES, NewHours, read_complete_hours
 from tidegate.lake.figures.status import TableStatus
@@ -76,9 +76,10 @@ class World:
     """now: this machine's clock, Unix seconds."""
 
     def __init__(self, dice: random.Random, patched: pytest.MonkeyPatch) -> None:
-        self.dice, self.now, self.cut = dice, BEGINS, 0
-        self.sources = {"eu": SourceWorld(), "us": SourceWorld()}
-        self.silver = dict.fromkeys(FEEDS, 0)
+        # A cut of 0 would be 1970: a table whose source is down from the first moment would catch up from there.
+        self.dice, self.now, self.cut = dice, BEGINS, compose(int(BEGINS * 1000))
+        self.sources = {"eu": SourceWorld(resolved=self.cut), "us": SourceWorld(resolved=self.cut)}
+        self.silver = dict.fromkeys(FEEDS, self.cut)
         self.standings: dict[str, Standing | None] = dict.fromkeys(FEEDS)
         self.followed = FollowedSources()
         self._follow([], SELECTION)

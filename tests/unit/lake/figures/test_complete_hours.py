@@ -18,7 +18,7 @@ from tests.support.seeds import many
 from tidegate import tables
 from tidegate.commit_ts import compose
 from tidegate.config import Completeness, Tables
-from tidegate.config.tables import Route
+from tidegate.config.table_keys.tables import Route
 from tidegate.lake import control
 from tidegate.lake.figures.complete_hours import (
     ALL_TABLES,

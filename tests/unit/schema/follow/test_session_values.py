@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.schema.replay.test_history import Session
 from tidegate.config import SessionValues
-from tidegate.config.kept_columns import ALL
+from tidegate.config.table_keys.kept_columns import ALL
 from tidegate.schema.follow.computed import computed_beside_key
 from tidegate.schema.follow.session_values import computed_by_whoever_reads, of_each_session, stored_by_session
 from tidegate.schema.follow.steady_values import computed_alike

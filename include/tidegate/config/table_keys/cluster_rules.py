@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.table_rule import TableRule
 
 
 class ClusterRule(TableRule):

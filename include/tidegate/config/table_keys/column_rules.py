@@ -10,8 +10,8 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.column_names import check_names, column_pattern
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.column_names import check_names, column_pattern
+from tidegate.config.table_keys.table_rule import TableRule
 
 
 class ColumnRule(TableRule):

@@ -12,16 +12,16 @@ from typing import ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.cluster_rules import ClusterRule
-from tidegate.config.column_rules import ColumnRule
-from tidegate.config.comment_rules import CommentRule, SilverComments
-from tidegate.config.computed_rules import ComputedRule
-from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
-from tidegate.config.masks import MaskRule
-from tidegate.config.rename_rules import RenameRule
-from tidegate.config.row_rules import RowRule
 from tidegate.config.section import Section
-from tidegate.config.table_patterns import (
+from tidegate.config.table_keys.cluster_rules import ClusterRule
+from tidegate.config.table_keys.column_rules import ColumnRule
+from tidegate.config.table_keys.comment_rules import CommentRule, SilverComments
+from tidegate.config.table_keys.computed_rules import ComputedRule
+from tidegate.config.table_keys.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
+from tidegate.config.table_keys.masks import MaskRule
+from tidegate.config.table_keys.rename_rules import RenameRule
+from tidegate.config.table_keys.row_rules import RowRule
+from tidegate.config.table_keys.table_patterns import (
     OWN_DATABASES,
     as_read,
     check_template,

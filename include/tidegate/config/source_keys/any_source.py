@@ -12,7 +12,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from tidegate.config.section import Section
-from tidegate.config.source_traits import SourceTraits
+from tidegate.config.source_keys.source_traits import SourceTraits
 
 
 class Flavour(StrEnum):

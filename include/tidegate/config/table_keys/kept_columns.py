@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tidegate.conditions.model import All, Condition
-from tidegate.config.column_rules import ColumnRule
-from tidegate.config.computed_rules import ComputedRule
-from tidegate.config.masks import MaskKind, MaskRule
-from tidegate.config.rename_rules import RenameRule, names_by
-from tidegate.config.row_rules import RowRule
-from tidegate.config.table_patterns import matching_places
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.column_rules import ColumnRule
+from tidegate.config.table_keys.computed_rules import ComputedRule
+from tidegate.config.table_keys.masks import MaskKind, MaskRule
+from tidegate.config.table_keys.rename_rules import RenameRule, names_by
+from tidegate.config.table_keys.row_rules import RowRule
+from tidegate.config.table_keys.table_patterns import matching_places
+from tidegate.config.table_keys.table_rule import TableRule
 from tidegate.row_expressions import ComputedColumn
 
 R = TypeVar("R", bound=TableRule)

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.column_names import check_names, column_pattern
 from tidegate.config.connection_names import ConnId
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.column_names import check_names, column_pattern
+from tidegate.config.table_keys.table_rule import TableRule
 
 
 class MaskKind(StrEnum):

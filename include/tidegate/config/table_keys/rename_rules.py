@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.table_rule import TableRule
 
 # Any reader of Delta takes such a name as it is.
 _NAME: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)

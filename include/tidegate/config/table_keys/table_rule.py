@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from tidegate.config.section import Section
-from tidegate.config.table_patterns import compile_pattern
+from tidegate.config.table_keys.table_patterns import compile_pattern
 
 
 class TableRule(Section):

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from tidegate.conditions.condition_text import read_condition
 from tidegate.conditions.model import Condition
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.table_rule import TableRule
 
 
 class RowRule(TableRule):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from tidegate.config.table_patterns import OWN_DATABASES, compile_pattern
+from tidegate.config.table_keys.table_patterns import OWN_DATABASES, compile_pattern
 from tidegate.errors import UsageError
 
 _OF_PATTERNS: Final = re.compile(r"[*+?|\\\[\](){}]")

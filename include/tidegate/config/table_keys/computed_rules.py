@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.table_rule import TableRule
 from tidegate.row_expressions import ComputedColumn, check_type, read_expression
 
 

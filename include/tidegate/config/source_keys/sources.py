@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
-from tidegate.config.source_traits import SourceTraits, as_named, lower_database
-from tidegate.config.ticdc import TicdcSource
+from tidegate.config.source_keys.any_source import AnySourceSection, Flavour
+from tidegate.config.source_keys.source_traits import SourceTraits, as_named, lower_database
+from tidegate.config.source_keys.ticdc import TicdcSource
 from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
 
 _PD_URL: Final = re.compile(r"https?://[^\s/@?#]+/?")

@@ -12,7 +12,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from tidegate.config.table_rule import TableRule
+from tidegate.config.table_keys.table_rule import TableRule
 
 
 class CommentRule(TableRule):

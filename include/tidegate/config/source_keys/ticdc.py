@@ -13,10 +13,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
-from tidegate.config.source_traits import SourceTraits, lower_both
+from tidegate.config.source_keys.any_source import AnySourceSection, Flavour
+from tidegate.config.source_keys.source_traits import SourceTraits, lower_both
 from tidegate.config.store_options import StoreOptions
 from tidegate.limits import TICDC_LOOK_SECONDS_DEFAULT
 
