@@ -13,7 +13,7 @@ from typing import Final
 
 from tidegate import tables
 from tidegate.config import Tables
-from tidegate.verify.column_types import other_types
+from tidegate.verify.columns.column_types import other_types
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.report import ColumnDifference
 from tidegate.verify.silver_side import SilverSide

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.verify.forms import KeyText
+from tidegate.verify.columns.forms import KeyText
 
 Key = tuple[KeyText, ...]
 Row = tuple[Any, ...]

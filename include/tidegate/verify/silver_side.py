@@ -25,9 +25,9 @@ from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
 from tidegate.row_expressions import ComputedColumn
-from tidegate.verify.by_functions import READ_ROWS, check_installed, names_of, otherwise
-from tidegate.verify.column_types import of_duckdb
-from tidegate.verify.forms import FormKind, silver_hash
+from tidegate.verify.columns.by_functions import READ_ROWS, check_installed, names_of, otherwise
+from tidegate.verify.columns.column_types import of_duckdb
+from tidegate.verify.columns.forms import FormKind, silver_hash
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.source_table import Prints, SourceTable
 

@@ -32,8 +32,8 @@ from tidegate.mysql.sql_text.catalog import BASE_TABLES, NAMES, names_of, names_
 from tidegate.mysql.sql_text.condition import ConditionSql
 from tidegate.mysql.sql_text.sql import above, key_order, quote_name, upto
 from tidegate.segments.segment import Server
-from tidegate.verify.cells import cell
-from tidegate.verify.forms import FormKind, form
+from tidegate.verify.columns.cells import cell
+from tidegate.verify.columns.forms import FormKind, form
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.source_table import Prints, SourceTable
 

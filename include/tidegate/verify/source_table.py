@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.mysql.sql_text.sql import quote_name
-from tidegate.verify.cells import Cell
-from tidegate.verify.forms import ColumnForm, FormKind, source_hash
+from tidegate.verify.columns.cells import Cell
+from tidegate.verify.columns.forms import ColumnForm, FormKind, source_hash
 
 
 @dataclass(frozen=True, slots=True)

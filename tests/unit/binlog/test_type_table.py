@@ -23,8 +23,8 @@ from tidegate.schema.model.types import canonical, parse_type
 from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.ticdc.cells import _CONVERT, _DATES
 from tidegate.upsert.keys.hash import Cells
-from tidegate.verify.cells import cell
-from tidegate.verify.column_types import due_type
+from tidegate.verify.columns.cells import cell
+from tidegate.verify.columns.column_types import due_type
 
 # Of each type a column: its text, its character set, and (length, decimals) as a TABLE_MAP has them.
 EXAMPLES: dict[str, tuple[str, str, int, int]] = {

@@ -14,7 +14,7 @@ from tests.unit.binlog.on_servers import Kind, assert_same, log_of, written
 from tidegate.local.server import Server
 from tidegate.segments.result import DecodedSegment
 from tidegate.tables import OP, OP_DELETE
-from tidegate.verify.cells import cell
+from tidegate.verify.columns.cells import cell
 
 pytestmark = pytest.mark.server
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.query import duck
-from tidegate.verify.forms import decimal_text, form
+from tidegate.verify.columns.forms import decimal_text, form
 
 
 @pytest.fixture(scope="module")

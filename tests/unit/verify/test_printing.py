@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.verify.cells import cell
+from tidegate.verify.columns.cells import cell
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate.verify.source_table import SourceTable

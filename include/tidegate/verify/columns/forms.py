@@ -25,7 +25,7 @@ from tidegate.mysql.sql_text.sql import UNICODE, double_literal, if_dated, quote
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
-from tidegate.verify.column_types import due_type
+from tidegate.verify.columns.column_types import due_type
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _LISTED: Final = frozenset({"enum", "set"})

@@ -23,7 +23,7 @@ from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
-from tidegate.verify.forms import decimal_text
+from tidegate.verify.columns.forms import decimal_text
 
 Convert = Callable[[Any], Any]
 
