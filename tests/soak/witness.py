@@ -130,6 +130,7 @@ class Seen:
     server: Server
     lives: int
     file: str
+    line: int
 
 
 class Witness:
@@ -152,6 +153,8 @@ class Witness:
         self._come_again: dict[int, int] = {}  # what was settled before a lake was put back; it was purged, or comes
         self._before_backup: Mapping[int, int] = {}
         self._committed_by: dict[int, Counter[tuple[int, int]]] = {}  # segment, by seq; of those since it was settled
+        self._line = 0  # a lake that was put back goes on with other segments under the same numbers
+        self._by_line: dict[int, dict[int, Counter[tuple[int, int]]]] = {}  # what each earlier line had committed
         self.kept: Sequence[Seen] = ()
 
     def look(self) -> tuple[str, int]:
@@ -185,7 +188,7 @@ class Witness:
         """For a backup that begins now. Somebody else may look meanwhile."""
         file, _ = self.position
         server = self.read_from or self.server
-        return Seen(dict(self._sums), server, len(lives(server)), file)
+        return Seen(dict(self._sums), server, len(lives(server)), file, self._line)
 
     def put_back(self, seen: Seen) -> None:
         """The lake is a backup's: read all of its bronze. Of what was looked at before it, the source may have purged
@@ -193,13 +196,16 @@ class Witness:
         """
         self._bronze, self._before, self._events = None, None, Events()
         self._paths, self._sums, self._before_backup = set(), {}, seen.sums
-        committed_by, self._committed_by = self._committed_by, {}
+        self._by_line[self._line], self._committed_by = self._committed_by, {}
+        self._line += 1
         self.look()
         self._before_backup = {}
         first = min(self._sums, default=0)
-        for seq, committed in committed_by.items():
-            if seq < first:  # upkeep removed it before the backup, and it was looked at
-                self._events.committed.update(committed)
+        # What upkeep removed before the backup, and was looked at.
+        removed = {seq: of for seq, of in self._by_line.get(seen.line, {}).items() if seq < first}
+        for committed in removed.values():
+            self._events.committed.update(committed)
+        self._committed_by |= removed
         if self.seq < (last := max(seen.sums, default=0)):
             raise Wrong(f"bronze ends at seq {self.seq}, and had {last} before it was backed up")
         self._come_again = dict(self._settled)
@@ -272,7 +278,7 @@ class Witness:
         self.doubled += doubled
         for session, n in there:
             self._settled[session] = max(self._settled.get(session, 0), n)
-        self._events.committed, self._committed_by = Counter(), {}
+        self._events.committed, self._committed_by, self._by_line = Counter(), {}, {}
         self._events.doubled_gtids, self._come_again = 0, {}
         if lost or doubled or phantoms:
             some = sorted(lost)[:3] or sorted(phantoms)[:3] or [key for key, count in seen.items() if count > 1][:3]
