@@ -53,7 +53,7 @@ class Upkeep:
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """One commit of moved rows. files: live, before and after. bytes, rows: of the rewritten
-    files.
+    files; bytes as the budget counts them.
     """
 
     version: int
@@ -112,7 +112,8 @@ def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) 
     """
     log = app.lake.log(path)
     snapshot = log.state()
-    chosen = choose(snapshot.files, budget_bytes, layout.key, past_of(layout.schema.names).ended_in)
+    ended_in = past_of(layout.schema.names).ended_in
+    chosen = choose(snapshot.files, budget_bytes, layout.key, ended_in, layout.row_bytes_min)
     if not chosen or why_not(snapshot) or misfit(snapshot, layout):
         return None
     removes = [file for group in chosen for file in group.files]

@@ -6,10 +6,12 @@ import json
 import math
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.delta.table.live_file import LiveFile
+from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.worth_rewriting import (
     DEAD_BYTES_MIN,
     DEAD_SHARE_MAX,
@@ -81,6 +83,33 @@ def test_a_full_file_is_left_alone_and_an_unknown_number_of_rows_is_no_reason() 
     assert choose([file(n, FULL_BYTES) for n in range(20)], PLENTY) == []
     unknown = LiveFile({**file(1, 10, dead=3).action, "stats": None})
     assert dead_share(unknown) == 0.0
+
+
+def narrow(number: int, rows: int, size: int) -> LiveFile:
+    return LiveFile({**file(number, size).action, "stats": json.dumps({"numRecords": rows})})
+
+
+def test_many_narrow_rows_fill_a_file_however_small_they_are_packed() -> None:
+    """A rewrite cuts its files by their bytes in memory. If only packed bytes counted, it would make the same again."""
+    files = [narrow(n, 7_000_000, 4 << 20) for n in range(20)]
+    assert choose(files, PLENTY, row_bytes=24) == []
+    assert len(choose(files, PLENTY)) == 1, "the bytes in memory are what counts"
+
+
+def test_a_budget_bounds_the_rows_that_one_window_moves() -> None:
+    files = [narrow(n, 100_000, 50_000) for n in range(40)]
+    (found,) = choose(files, 32_000_000, row_bytes=32)
+    assert len(found.files) == 10
+    assert found.bytes == 32_000_000
+
+
+def test_a_rows_least_bytes_in_memory_are_those_of_its_fixed_cells_and_of_offsets() -> None:
+    kinds = (pa.int64(), pa.int32(), pa.string(), pa.int64(), pa.bool_(), pa.list_(pa.int8()), pa.decimal128(20, 0))
+    schema = pa.schema([(f"c{at}", kind) for at, kind in enumerate(kinds)])
+    rows = pa.table({name: pa.nulls(8000, schema.field(name).type) for name in schema.names})
+    least = FileLayout(schema, (), (), ()).row_bytes_min
+    assert least == 8 + 4 + 4 + 8 + 4 + 16
+    assert least * 8000 <= rows.nbytes
 
 
 def test_files_come_in_the_order_of_their_first_key() -> None:

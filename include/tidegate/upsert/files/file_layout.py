@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ from tidegate.errors import SchemaMismatch
 from tidegate.merge.silver_sql import STATISTICS_COLUMNS
 from tidegate.remedy import REFILL
 from tidegate.tables import SYSTEM_PREFIX
+
+_OFFSET_BITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,11 @@ class FileLayout:
         return pa.schema([self.schema.field(name) for name in self.key])
 
     @property
+    def row_bytes_min(self) -> int:
+        """Of a row in memory: a text or list of no length takes its offset."""
+        return sum(_bits(field.type) for field in self.schema) // 8
+
+    @property
     def stored(self) -> pa.Schema:
         """The content of a Parquet file: optional columns, as Spark writes them."""
         fields = [field.with_nullable(True) for field in self.schema if field.name not in self.partition_columns]
@@ -84,6 +92,14 @@ class FileLayout:
             columns.append(column if column.type == field.type else _cast(column, field))
         fields = [field.with_nullable(True) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _bits(kind: pa.DataType) -> int:
+    """Of a cell, at least."""
+    try:
+        return int(kind.bit_width)
+    except ValueError:
+        return _OFFSET_BITS
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
