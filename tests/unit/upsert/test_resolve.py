@@ -88,11 +88,14 @@ def test_the_last_change_of_each_key_wins_and_all_other_rows_lose(files: list[tu
 @given(CHANGES.filter(bool), st.integers(-1, 7), st.integers(0, 3))
 def test_a_box_without_a_key_and_no_other_is_ruled_out(changes: list[Change], low: int, width: int) -> None:
     table = resolve([key_file(changes)]).table
+    boxes, inside = [], []
     for region in ("", "n", "s" * 9):
         lead = int(leads(pa.array([region]))[0])
-        box = np.array([[lead, lead], [low, low + width]], np.int64)
-        inside = any(c[0] == region and low <= c[1] <= low + width for c in changes)
-        assert table.may_lie_in(box) == inside
+        boxes.append(np.array([[lead, lead], [low, low + width]], np.int64))
+        inside.append(any(c[0] == region and low <= c[1] <= low + width for c in changes))
+        assert table.may_lie_in(boxes[-1]) == inside[-1]
+    assert table.may_lie_in_each(np.array(boxes)).tolist() == inside
+    assert not resolve([key_file([])]).table.may_lie_in_each(np.array(boxes)).any()
 
 
 def test_key_files_and_tables_come_back_from_the_lake(tmp_path: Path) -> None:

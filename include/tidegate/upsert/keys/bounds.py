@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.upsert.keys.file import Int64s
 from tidegate.upsert.keys.probe_table import KeyTable
@@ -39,15 +42,17 @@ class Groups:
 
     def that_may_hold(self, table: KeyTable) -> Iterator[tuple[int, int, int]]:
         """(index, rows, position of the first row) of the groups that can't be ruled out."""
-        at = 0
-        for index, (rows, box) in enumerate(zip(self.rows.tolist(), self.boxes, strict=True)):
-            if rows and table.may_lie_in(box):
-                yield index, rows, at
-            at += rows
+        ends = np.cumsum(self.rows)
+        for index in np.flatnonzero(self._may_hold(table)).tolist():
+            rows = int(self.rows[index])
+            yield index, rows, int(ends[index]) - rows
 
     def rows_that_may_hold(self, table: KeyTable) -> int:
         """In the groups that can't be ruled out."""
-        return sum(rows for _, rows, _ in self.that_may_hold(table))
+        return int(self.rows[self._may_hold(table)].sum())
+
+    def _may_hold(self, table: KeyTable) -> npt.NDArray[np.bool_]:
+        return (self.rows > 0) & table.may_lie_in_each(self.boxes)
 
 
 class KnownGroups:

@@ -97,14 +97,22 @@ class KeyTable:
 
     def may_lie_in(self, box: Int64s) -> bool:
         """Whether a key may lie in box: int64[columns, 2], inclusive bounds of leads."""
+        return bool(self.may_lie_in_each(box[np.newaxis])[0])
+
+    def may_lie_in_each(self, boxes: Int64s) -> npt.NDArray[np.bool_]:
+        """The same for each of boxes: int64[boxes, columns, 2], contiguous."""
         if not self.keys:
-            return False
+            return np.zeros(len(boxes), np.bool_)
         column = self.leads[self.sorted_by]
-        first = int(np.searchsorted(column, box[self.sorted_by, 0], "left"))
-        last = int(np.searchsorted(column, box[self.sorted_by, 1], "right"))
-        if len(self.leads) == 1:
-            return first < last
-        return bool(any_inside(self.leads.ctypes.data, len(self.leads), self.keys, first, last, box.ctypes.data))
+        first = np.searchsorted(column, boxes[:, self.sorted_by, 0], "left")
+        last = np.searchsorted(column, boxes[:, self.sorted_by, 1], "right")
+        may: npt.NDArray[np.bool_] = first < last
+        if len(self.leads) > 1:
+            leads = self.leads.ctypes.data
+            for at in np.flatnonzero(may).tolist():
+                box = boxes[at].ctypes.data
+                may[at] = any_inside(leads, len(self.leads), self.keys, int(first[at]), int(last[at]), box)
+        return may
 
     def save(self, lake: LakeFiles, path: str) -> None:
         """Write the table where tasks can map it; path: relative to the lake."""
