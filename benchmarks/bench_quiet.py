@@ -11,7 +11,6 @@ Out: seconds from apply's start to the end of its first window over 13 tables, t
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import tempfile
 import time
@@ -25,12 +24,16 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from benchmarks.micro_batch import Job, Workload, change, environment, pipeline_file  # noqa: E402
+from tidegate.commit_ts import physical_ms  # noqa: E402
+from tidegate.lake import control  # noqa: E402
 from tidegate.lake.bronze.table import Bronze  # noqa: E402
+from tidegate.lake.cuts.published import cut_at, known_cuts  # noqa: E402
 from tidegate.lake.figures.latency import Percentiles, written_since  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402
 from tidegate.mysql.looking.marker import MarkerWriter  # noqa: E402
+from tidegate.tables import CUTS  # noqa: E402
 
 NAME: Final = "bench_quiet"
 FIRST_TABLES: Final = 13
@@ -45,11 +48,6 @@ _WAIT_SECONDS_MAX: Final = 120.0
 _RUN_SECONDS: Final = 7200.0  # longer than all that is waited for, on a busy machine too
 _WARM_SECONDS: Final = 8.0
 _REST_SECONDS: Final = 4.0
-
-# How apply says that a window is done.
-_WINDOW: Final = re.compile(r"cut \d+: .* (?P<tables>\d+) tables?")
-
-_LAG: Final = re.compile(r"lag (\d+\.\d) s$")
 
 Figures = dict[str, float]
 
@@ -91,20 +89,21 @@ class Bench:
             assert time.monotonic() < end, "nothing was captured"
             time.sleep(0.2)
 
-    def touch(self, tables: list[str]) -> None:
-        """One row into each, in a transaction of its own."""
+    def touch(self, tables: list[str]) -> int:
+        """One row into each, in a transaction of its own. Returns a time behind them all, Unix milliseconds."""
         first = int(time.time() * 1000) * 1000
         with self.server.connect(NAME) as connection, connection.cursor() as cursor:
             for table in tables:
                 change(cursor, table, first, 1)
+        return int(time.time() * 1000) + 1
 
     def start(self, tables: list[str], seconds_max: float = _WAIT_SECONDS_MAX) -> float:
         """Begin an apply that finds changes in these; seconds until its first window is done."""
-        self.touch(tables)
+        touched_ms = self.touch(tables)
         self.wait_for_all(seconds_max)
         time.sleep(_REST_SECONDS)
         self.apply = self._job("apply")
-        return self.window_after(0, len(tables), seconds_max) - self.apply.started
+        return self.visible_at(touched_ms, seconds_max) - self.apply.started
 
     def wait_for_all(self, seconds_max: float) -> None:
         """Until capture has landed what the server has now."""
@@ -115,29 +114,36 @@ class Bench:
             assert time.monotonic() < end, f"capture is at {last.file}:{last.end_pos}, not {file}:{position}"
             time.sleep(0.2)
 
-    def window_after(self, at: int, tables: int, seconds_max: float = _WAIT_SECONDS_MAX) -> float:
-        """When so many tables had been written by windows of which lines beyond the first `at` tell."""
-        assert self.apply is not None
+    def visible_at(self, unix_ms: int, seconds_max: float = _WAIT_SECONDS_MAX) -> float:
+        """When all commits up to a time were visible, in monotonic seconds."""
         end = time.monotonic() + seconds_max
-        while time.monotonic() < end:
-            written = 0
-            for when, line in self.apply.lines[at:]:
-                found = _WINDOW.match(line)
-                written += int(found["tables"]) if found else 0
-                if written >= tables:
-                    return when
+        while self.cut_ms() < unix_ms:
             self.check_alive()
+            assert time.monotonic() < end, f"the newest cut is at {self.cut_ms()}, not at {unix_ms}"
             time.sleep(0.05)
-        raise AssertionError(f"{written} of {tables} tables were written: {self.apply.lines[-10:]}")
+        seen = time.monotonic()
+        missing = cut_at(self.lake, NAME).missing
+        assert not missing, missing
+        return seen
+
+    def cut_ms(self) -> int:
+        """The newest cut's time, Unix milliseconds; 0 before the first one."""
+        return physical_ms(max(known_cuts(self.lake), default=0))
+
+    def windows_of(self, tables: list[str]) -> int:
+        """How many windows have written any of these tables."""
+        wanted = {f"{NAME}.{table}" for table in tables}
+        rows = control.read(self.lake, CUTS, columns=["cut_ts", "table"]).to_pylist()
+        return len({row["cut_ts"] for row in rows if row["table"] in wanted})
 
     def start_caught_up(self, apply: str, seconds: float, seconds_max: float) -> None:
         """Begin an apply, and wait until it is at most so far behind. apply: keys of its section, behind a comma."""
         self._file = pipeline_file(self._folder, NAME, apply)
         self.apply = self._job("apply")
         end = time.monotonic() + seconds_max
-        while not any(float(lag[1]) < seconds for _, line in self.apply.lines[-1:] if (lag := _LAG.search(line))):
+        while (behind := time.time() - self.cut_ms() / 1000) > seconds:
             self.check_alive()
-            assert time.monotonic() < end, f"it isn't caught up: {self.apply.lines[-5:]}"
+            assert time.monotonic() < end, f"it is {behind:.0f} s behind"
             time.sleep(0.2)
 
     def markers_begin(self) -> int:
@@ -158,14 +164,14 @@ class Bench:
         assert self.apply is not None
         with Workload(self.server, NAME, _QUIET_RATE, _TABLES[:_QUIET_TABLES]) as workload:
             time.sleep(_WARM_SECONDS)
-            before, lines, started = self.cpu(), len(self.apply.lines), time.monotonic()
+            before, cuts, started = self.cpu(), set(known_cuts(self.lake)), time.monotonic()
             done = workload.done
             time.sleep(seconds)
             took, after = time.monotonic() - started, self.cpu()
             changes = (workload.done - done) / took
         self.check_alive()
         spent = {role: (after[role] - before.get(role, 0.0)) / took for role in sorted(after)}
-        windows = sum(line.startswith("cut ") for _, line in self.apply.lines[lines:])
+        windows = len(set(known_cuts(self.lake)) - cuts)
         return {"all": sum(spent.values()), **spent, "windows": windows / took, "changes": changes}
 
     def cpu(self) -> dict[str, float]:
@@ -181,14 +187,14 @@ class Bench:
         others = _TABLES[: tables - 1]
         with Workload(self.server, NAME, rate, others, -(-len(others) // _TICKS_FOR_ALL)):
             time.sleep(_REST_SECONDS)
-            since, written, lines = self.markers_begin(), 0, len(self.apply.lines)
+            since, written, cuts = self.markers_begin(), 0, set(known_cuts(self.lake))
             before, started = self.cpu(), time.monotonic()
             while (due := started + written / _MARKERS_A_SECOND) < started + seconds:
                 time.sleep(max(0.0, due - time.monotonic()))
                 self.mark()
                 written += 1
             took, after = time.monotonic() - started, self.cpu()
-        windows = sum(line.startswith("cut ") for _, line in self.apply.lines[lines:])
+        windows = len(set(known_cuts(self.lake)) - cuts)
         found = self.all_visible(since, written)
         cpu = (sum(after.values()) - sum(before.values())) / took
         return {"p50": found.p50, "p95": found.p95, "longest": found.longest, "cpu": cpu, "windows": windows / took}
@@ -227,9 +233,7 @@ def measure(seconds: float, latency_seconds: float) -> dict[str, Figures]:
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as bench:
         found["start"] = {"first_window": bench.start(_TABLES[:FIRST_TABLES])}
         assert bench.apply is not None
-        at = len(bench.apply.lines)
-        bench.touch(_TABLES[FIRST_TABLES:])
-        bench.window_after(at, len(_TABLES) - FIRST_TABLES)
+        bench.visible_at(bench.touch(_TABLES[FIRST_TABLES:]))
         found["quiet"] = bench.quiet(seconds)
         for tables, rate in LATENCIES.items():
             found[f"latency_{tables}"] = bench.latency(tables, rate, latency_seconds)

@@ -57,7 +57,7 @@ def window(count: int) -> dict[str, float]:
         seconds = bench.start(names, seconds_max=_SECONDS_MAX)
         assert bench.apply is not None
         spent, memory = bench.apply.cpu(), bench.apply.memory_mb()
-        windows = sum(line.startswith("cut ") for _, line in bench.apply.lines)
+        windows = bench.windows_of(names)
         assert windows == 1, f"{windows} windows: {bench.apply.lines[-5:]}"
     more = sum(spent.values()) - sum(alone.values())
     found = {"ms_a_table": 1000 * more / count, "seconds": seconds}
