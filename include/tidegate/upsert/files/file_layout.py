@@ -64,7 +64,7 @@ class FileLayout:
 
     @property
     def row_bytes_min(self) -> int:
-        """Of a row in memory: a text or list of no length takes its offset."""
+        """The least bytes of a row in memory: a text or list of no length takes its offset."""
         return sum(_bits(field.type) for field in self.schema) // 8
 
     @property
@@ -95,7 +95,7 @@ class FileLayout:
 
 
 def _bits(kind: pa.DataType) -> int:
-    """Of a cell, at least."""
+    """The least bits of a cell."""
     try:
         return int(kind.bit_width)
     except ValueError:
