@@ -23,7 +23,10 @@ from tests.support.captures import binlog_end
 from tests.support.third_opinion import changes_of
 from tidegate.local.server import Server
 
-_QUERY, _FORMAT_DESCRIPTION, _XID, _XA_PREPARE = 2, 15, 16, 38
+_QUERY, _FORMAT_DESCRIPTION, _XID, _GTID, _ANONYMOUS_GTID, _XA_PREPARE = 2, 15, 16, 33, 34, 38
+# Flags, the server's UUID, a number, and the two of logical clocks with their kind come before it.
+_COMMIT_TIME: Final = slice(42, 49)
+_COMMIT_TIME_BITS: Final = 55
 _ROWS: Final = frozenset((19, 23, 24, 25, 30, 31, 32))  # TABLE_MAP and what follows it
 _HEADER, _CHECKSUM, _MAGIC = 19, 4, 4
 _ANSWER: Final = re.compile(r"XA (COMMIT|ROLLBACK) X'(\w+)'")
@@ -39,6 +42,7 @@ class Replay:
         self._flavour = "mysql" if server.flavour == "mysql" else "mariadb"
         self._file, self._at = binlog_end(server)
         self._commits = 0
+        self._commit_second = 0  # of the transaction at hand, by its GTID event; 0: a MariaDB has none
         self._open: list[bytes] = []  # TABLE_MAP and rows of a transaction
         self._prepared: dict[str, list[bytes]] = {}  # the same, of branches that nobody has answered
 
@@ -68,9 +72,12 @@ class Replay:
                 yield event
 
     def _take(self, event: bytes) -> None:
-        kind, second = event[4], int.from_bytes(event[:4], "little")
+        # The header of an event has the second in which its statement began: a busy server commits seconds later.
+        kind, second = event[4], self._commit_second or int.from_bytes(event[:4], "little")
         if kind == _FORMAT_DESCRIPTION:
             self._open.clear()  # of a server that died
+        elif kind in (_GTID, _ANONYMOUS_GTID):
+            self._commit_second = _commit_second(event[_HEADER:])
         elif kind in _ROWS:
             self._open.append(event)
         elif kind == _XID:
@@ -120,6 +127,13 @@ class Replay:
                 self._commit(second)
         elif database == DATABASE and not _SILENT.match(text):
             follow(self.pasts, text, self._moment(second))
+
+
+def _commit_second(body: bytes) -> int:
+    """immediate_commit_timestamp, which is in microseconds:
+    https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Gtid__event.html
+    """
+    return (int.from_bytes(body[_COMMIT_TIME], "little") & ((1 << _COMMIT_TIME_BITS) - 1)) // 1_000_000
 
 
 def _after(file: str) -> str:
