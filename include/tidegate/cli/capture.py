@@ -30,7 +30,7 @@ def capture(
     run_for: Annotated[
         float | None,
         typer.Option(
-            help="Seconds to capture; longer while the lake fails. In less than four heartbeats a quiet source proves"
+            help="Seconds to capture; longer while the lake fails. In less than four heartbeats a quiet server proves"
             " nothing: a warning says so. Default: capture.run_for_seconds",
             min=0,
         ),
@@ -54,7 +54,8 @@ def capture(
     )
 
     place = {"pipeline": loaded.pipeline, "source": name}
-    if run_for is not None and (why := loaded.capture.why_unproven(run_for)):
+    proves = loaded.sources[name].traits.heartbeats_prove
+    if run_for is not None and proves and (why := loaded.capture.why_unproven(run_for)):
         remedy = "raise --run-for, or lower capture.heartbeat_seconds"
         log.warning("%s: %s, and a cut waits for that; %s", name, why, remedy, extra=place)
 

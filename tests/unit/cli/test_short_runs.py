@@ -1,4 +1,7 @@
-"""`tidegate capture --run-for`: a run that is too short to prove that its source is quiet says so, by name."""
+"""`tidegate capture --run-for`: a run that is too short to prove that its server is quiet says so, by name.
+
+A Pump and a changefeed say at the first look that they are quiet.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,13 @@ from tidegate.cli.main import app
 FILE = """
 pipeline: shop
 lake: {path: lake}
-sources: {one: {conn_id: shop_db, flavour: mariadb}}
+sources: {one: SOURCE}
 tables: {include: ['shop.*']}
 capture: {heartbeat_seconds: 2, run_for_seconds: 60}
 """
+SERVER = "{conn_id: shop_db, flavour: mariadb}"
+FEED = "{flavour: ticdc, path: feed, protocol: csv, time_zone: UTC}"
+PUMP = "{flavour: tidb, conn_id: shop_db, listen: ['unix:pump.sock']}"
 
 
 class Run:
@@ -28,6 +34,19 @@ class Run:
     def run(self, run_for_seconds: float, *_: object) -> str:
         Run.seconds = run_for_seconds
         return "captured"
+
+
+def warnings(
+    source: str, options: tuple[str, ...], seconds: float, patch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> list[str]:
+    """The lines of a run of so many seconds."""
+    file = Path("shop.yaml")
+    file.write_text(FILE.replace("SOURCE", source))
+    patch.setattr(pipelines, "capture_run", lambda *_, **__: Run())
+    caplog.set_level(logging.WARNING)
+    done = CliRunner().invoke(app, ["capture", str(file), *options])
+    assert (done.exit_code, Run.seconds) == (0, seconds), done.output
+    return [record.getMessage() for record in caplog.records if record.name == "tidegate.cli.capture"]
 
 
 @pytest.mark.parametrize(
@@ -48,14 +67,17 @@ def test_a_run_that_is_too_short_to_prove_quiet_says_so(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    file = tmp_path / "shop.yaml"
-    file.write_text(FILE)
-    monkeypatch.setattr(pipelines, "capture_run", lambda *_, **__: Run())
-    caplog.set_level(logging.WARNING)
-    done = CliRunner().invoke(app, ["capture", str(file), *options])
-    assert (done.exit_code, Run.seconds) == (0, seconds), done.output
-    lines = [record.getMessage() for record in caplog.records if record.name == "tidegate.cli.capture"]
+    monkeypatch.chdir(tmp_path)
+    lines = warnings(SERVER, options, seconds, monkeypatch, caplog)
     assert len(lines) == warned
     for line in lines:
         assert line.startswith(f"one: a run of {seconds:g} s never proves that its source is quiet: that takes 4 heart")
         assert line.endswith("raise --run-for, or lower capture.heartbeat_seconds")
+
+
+@pytest.mark.parametrize("source", [FEED, PUMP])
+def test_a_source_that_no_heartbeat_proves_isnt_asked_for_some(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert warnings(source, ("--run-for", "1"), 1, monkeypatch, caplog) == []
