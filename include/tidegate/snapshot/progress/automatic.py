@@ -200,10 +200,10 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
     said = outlook.why
     if outlook.due_at is not None:
         wait = max(0.0, (outlook.due_at - now).total_seconds())
-        last = f"the last one didn't end it: {outlook.why}" if outlook.why else "it is held again since the last one"
-        tries = counted(outlook.tries, "snapshot", "snapshots")
+        tries = counted(outlook.tries, "snapshot within a day was", "snapshots within a day were")
+        last = "the last one: " * (outlook.tries > 1) + (outlook.why or "the table was held again")
         begins = f"in {age_text(wait)}" if wait >= 1 else "as soon as a reader runs"
-        said = f"{tries} of it within a day, {last}; the next one begins by itself {begins}"
+        said = f"{tries} in vain ({last}); the next one begins by itself {begins}"
     way = status.way_out if outlook.due_at is not None else only_asked_for(status.way_out)
     return replace(status, way_out=f"{said}; {way}" if said else way)
 
