@@ -25,13 +25,22 @@ from tidegate_airflow.params import with_params
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidegate.snapshot.progress.events import TableProgress
+
 
 class SnapshotStopped(Transient):
     """The task was told to end; the next try reads what is left."""
 
 
 class SnapshotIncomplete(Terminal):
-    """Tables could not be read, or a person paused or cancelled them."""
+    """Tables could not be read; or somebody asked for this run, and a person paused or cancelled them."""
+
+
+def _is_a_persons(table: TableProgress) -> bool:
+    """Whether a person paused or cancelled it: no fault of a run that began by itself."""
+    from tidegate.snapshot.progress.events import SnapshotState
+
+    return table.by_hand or table.state is SnapshotState.PAUSED
 
 
 class SnapshotOperator(BaseOperator):
@@ -68,6 +77,10 @@ class SnapshotOperator(BaseOperator):
         left = [table for table in work.read(snapshot=asked) if not is_read(table)]
         if self._stop.is_set() and left:
             raise SnapshotStopped("the snapshot was told to end", where=pipeline.pipeline)
+        if by_itself:
+            for table in filter(_is_a_persons, left):
+                self.log.info("%s is %s by a person", logical_name(pipeline, table), table.state)
+            left = [table for table in left if not _is_a_persons(table)]
         if left:
             unread = "; ".join(
                 f"{logical_name(pipeline, table)} is {table.state} {table.reason}".strip() for table in left
