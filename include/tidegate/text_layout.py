@@ -28,6 +28,11 @@ def width() -> int:
     return max(_WIDTH_MIN, shutil.get_terminal_size().columns)
 
 
+def sentence(words: str) -> str:
+    """The words with a large first letter and a dot."""
+    return f"{words[:1].upper()}{words[1:]}."
+
+
 def age_text(seconds: float | None) -> str:
     """How long something is ago, in the unit that people read at once; "-" when it isn't known."""
     if seconds is None:

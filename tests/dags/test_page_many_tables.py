@@ -36,7 +36,7 @@ def test_ten_thousand_tables_are_one_small_page_and_the_server_sorts_them(
     with served(monkeypatch, {"shop": view(MANY)}) as url, browser() as chromium:
         resize(chromium, 1400)
         for path, rows in (("", 2), ("dags/shop__apply", PAGE_ROWS + 10)):
-            see(chromium, f"{url}/{path}", ["10,000 tables" if path else "9,996 current"])
+            see(chromium, f"{url}/{path}", ["10,000 tables" if path else "9,996 active"])
             requests = chromium.execute_script(REQUESTS)
             assert [each.rpartition("/")[2] for each in requests] == ["page.js"], "one document, and its script"
             assert chromium.execute_script(BYTES) < BYTES_MAX

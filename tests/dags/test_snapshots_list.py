@@ -44,7 +44,15 @@ def test_all_of_them_have_one_end() -> None:
     assert "isn&#x27;t known yet" in silent, "a clock that went back says no rate"
     paused = replace(ONE, state=SnapshotState.PAUSED)
     assert "to be read" not in snapshots_list([paused], NOW)
-    assert cells(paused)[0][1:] == ["paused", "1,500", "75 % of about 2,000", "10", "when somebody resumes it"]
+    assert cells(paused)[0][1:] == ["paused", "1,500", "75 % of about 2,000", "-", "when somebody resumes it"]
+
+
+def test_of_rows_that_are_all_read_the_rest_of_the_way_is_said() -> None:
+    read = replace(ONE, left=(), rows=2_000)
+    said = "All 3,500 rows of 2 tables are read, and wait for apply"
+    assert said in snapshots_list([read, replace(read, table="u", rows=1_500)], NOW)
+    assert "to be read" not in snapshots_list([read], NOW)
+    assert "are read" not in snapshots_list([replace(ONE, state=SnapshotState.PAUSED)], NOW)
 
 
 def test_a_reader_that_slows_down_isnt_done_when_its_first_waves_said() -> None:

@@ -11,10 +11,11 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidegate.capture.silence import LeasedWork
 from tidegate.capture.standing import CaptureStanding, SourceStanding
 from tidegate.limits import BEHIND_SECONDS
 from tidegate.tables import State
-from tidegate.text_layout import age_text, counted, size_text
+from tidegate.text_layout import age_text, counted, sentence, size_text
 
 
 class Health(StrEnum):
@@ -62,7 +63,8 @@ def slowest(stands: CaptureStanding) -> Slowest | None:
     applied = max(0.0, (stands.lag_seconds or 0.0) - captured) if stands.cut_ts else float("inf")
     waits = stands.unapplied_bytes
     if worst is not None and (worst.captured is None or not waits or captured >= applied):
-        return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, _capture_words(worst, stands.pipeline))
+        words = _capture_words(worst, stands.pipeline, stopped=bool(stands.silence(LeasedWork.CAPTURE, worst.source)))
+        return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, words)
     if not waits:
         return None
     behind = f"Apply is {age_text(applied)} behind bronze" if stands.cut_ts else "Apply has published no cut yet"
@@ -74,7 +76,8 @@ def _seconds(lag: float | None) -> float:
     return float("inf") if lag is None else lag
 
 
-def _capture_words(source: SourceStanding, pipeline: str) -> str:
+def _capture_words(source: SourceStanding, pipeline: str, *, stopped: bool) -> str:
+    """stopped: another sentence says so."""
     name, captured = source.source, source.captured
     if captured is None and source.lost:
         return f"Source {name}: {source.lost}."
@@ -90,7 +93,7 @@ def _capture_words(source: SourceStanding, pipeline: str) -> str:
     silent = time.time() - captured.heard_at
     asks = (
         f" Its last segment came {age_text(silent)} ago: does {source.capture_dag} run?"
-        if silent > BEHIND_SECONDS
+        if silent > BEHIND_SECONDS and not stopped
         else ""
     )
     return f"Capture of {name} is {age_text(source.lag_seconds)} behind its server{size}.{asks}"
@@ -114,7 +117,7 @@ def health(stands: CaptureStanding | None) -> Health:
 def why(stands: CaptureStanding) -> str:
     """A sentence or two for a person, and one more per stopped work."""
     stopped = [each.text(time.time()) for each in stands.silences]
-    return " ".join([_state_words(stands), *(f"{text[0].upper()}{text[1:]}." for text in stopped)])
+    return " ".join([_state_words(stands), *map(sentence, stopped)])
 
 
 def _state_words(stands: CaptureStanding) -> str:

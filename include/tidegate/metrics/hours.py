@@ -1,7 +1,8 @@
 """Hours of `completeness` that are overdue: over at the sources, and not complete in silver.
 
 In:  one look at a pipeline.
-Out: seconds by table since the end of its first incomplete hour; the tables behind the delay of all together.
+Out: seconds by table since the end of its first incomplete hour; the tables behind the delay of all together; why a
+     table has no hour yet.
 
 A held table's hours stay incomplete until its hold ends. A table whose first snapshot is under way
 has no hour yet, and no figure; nor have all tables together then.
@@ -10,7 +11,7 @@ has no hour yet, and no figure; nor have all tables together then.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,21 @@ def overdue(view: PipelineView) -> Iterator[tuple[str, float | None]]:
     yield ALL, None if None in through.values() else _late(min(ends), view.at)
 
 
+def unknown(view: PipelineView) -> dict[str, str]:
+    """Why a table has no hour yet, in a few words: of those of completeness.tables, and of all together."""
+    if not (figures := dict(overdue(view))) or view.standing is None:
+        return {}
+    through = _by_table(view.standing)
+    filled = "its first snapshot hasn't ended"
+    words = {
+        name: filled if name in through else "it isn't in silver" for name, late in figures.items() if late is None
+    }
+    if ALL in words:
+        names = sorted(name for name, at in through.items() if at is None)
+        words[ALL] = f"{'the snapshots' if len(names) > 1 else 'the snapshot'} of {_named(names)} must end first"
+    return words
+
+
 def waiting(view: PipelineView) -> list[tuple[str, float]]:
     """(table, seconds) of the tables without an hour of all the others, the longest delay first. No table is named
     while all of them wait, for a late cut.
@@ -69,12 +85,15 @@ def overdue_words(view: PipelineView) -> dict[str, str]:
         return {ALL: "silver itself is behind"}
     parts = []
     if names := [name for name, _ in waiting(view)]:
-        more = len(names) - HOUR_NAMED_TABLES_MAX
-        named = ", ".join(names[:HOUR_NAMED_TABLES_MAX]) + (f" and {more:,} more" if more > 0 else "")
-        parts.append(f"{named} wait{'s' * (len(names) == 1)}")
+        parts.append(f"{_named(names)} wait{'s' * (len(names) == 1)}")
     if late := [source.source for source in stands.left_behind if _late(_seconds(source.behind_ts or 0), view.at)]:
         parts.append(f"the cut goes on without {', '.join(late)}")
     return {ALL: "; ".join(parts)} if parts else {}
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - HOUR_NAMED_TABLES_MAX
+    return ", ".join(names[:HOUR_NAMED_TABLES_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _by_table(stands: CaptureStanding) -> dict[str, float | None]:

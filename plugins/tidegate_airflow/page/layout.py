@@ -22,6 +22,7 @@ p {margin: .3rem 0} table {border-collapse: collapse; width: 100%} .wide {overfl
 td, th {border-bottom: 1px solid var(--line); padding: .35rem .9rem .35rem 0; text-align: left; vertical-align: top}
 thead th {color: var(--soft); font-weight: 600; white-space: nowrap} th[scope=row] {font-weight: 600}
 td:last-child {min-width: min(16rem, 70vw); max-width: 48rem; overflow-wrap: anywhere}
+:focus-visible {outline: 2px solid var(--link); outline-offset: 2px} .soft {color: var(--soft)}
 .bad {color: var(--bad)} .good {color: var(--good)} .badge, .state.held {font-weight: 600}
 .state.held {color: var(--bad)}
 .badge {border: 1px solid currentColor; border-radius: 1rem; padding: .05rem .6rem;
@@ -57,23 +58,51 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
  .wide td::before {content: attr(data-label) ": "; color: var(--soft)}}
 @media (min-width: 150rem) {html {font-size: 22px} body {font-size: 1rem} main {max-width: none}
  .stop, figure {max-width: none} td:last-child {max-width: 70rem} svg.chart {height: 8rem}}
+#stale {position: fixed; bottom: 0; left: 0; right: 0; margin: 0; z-index: 1}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
-# The whole script: it replaces the page by its newer state while nobody works in it.
+# The whole script. It changes the page in place, so the focus, a table's scrolling and a typed word stay.
 SCRIPT: Final = """'use strict';
 const every = 5000;
+const say = text => {
+  const place = document.getElementById('stale');
+  if (place.textContent !== text) place.textContent = text;
+  place.hidden = !text;
+};
+const name = element => element.getAttribute('aria-label') ?? element.getAttribute('href') ?? element.textContent;
+const alike = element => [...document.querySelectorAll(element.tagName)].filter(each => name(each) === name(element));
+function waits() {
+  return String(getSelection()) || document.activeElement.matches('input, select, textarea');
+}
+function become(old, newer) {
+  if (old.nodeName !== newer.nodeName) return old.replaceWith(newer);
+  if (old.nodeType === Node.TEXT_NODE) return void (old.data !== newer.data && (old.data = newer.data));
+  for (const {name} of [...old.attributes]) if (!newer.hasAttribute(name)) old.removeAttribute(name);
+  for (const {name, value} of newer.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const [before, after] = [[...old.childNodes], [...newer.childNodes]];
+  before.slice(after.length).forEach(each => each.remove());
+  after.forEach((each, number) => before[number] ? become(before[number], each) : old.append(each));
+}
 async function renew() {
-  const main = document.querySelector('main');
-  if (document.hidden || main.contains(document.activeElement) || String(getSelection())) return;
+  if (document.hidden) return;
+  if (waits()) return say('This page waits while a field has the focus, or text is selected.');
   try {
     const answer = await fetch(location.href, {credentials: 'same-origin'});
+    if ([401, 403].includes(answer.status)) return say('Your login has ended: open the page again.');
     if (!answer.ok) throw new Error(answer.status);
     const newer = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
-    if (newer && newer.innerHTML !== main.innerHTML) main.replaceWith(document.adoptNode(newer));
-    document.getElementById('stale').hidden = true;
+    if (!newer || waits()) return;
+    const at = document.activeElement;
+    const [known, place] = [at.cloneNode(true), alike(at).indexOf(at)];
+    become(document.querySelector('main'), document.adoptNode(newer));
+    if (at !== document.body && !(at.isConnected && name(at) === name(known))) {
+      at.blur();
+      alike(known)[place]?.focus({preventScroll: true});
+    }
+    say('');
   } catch (error) {
-    document.getElementById('stale').hidden = false;
+    say("Airflow doesn't answer: this page shows its last answer.");
   }
 }
 setInterval(renew, every);
@@ -106,7 +135,7 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<style>{_STYLE}</style><script src='{root}{script}' defer></script></head><body>"
-        "<p id='stale' role='status' hidden>Airflow doesn't answer: this page shows its last answer.</p>"
+        "<p id='stale' class='said bad' role='status' hidden></p>"
         f"<main><h1>tidegate</h1>{body}</main></body></html>"
     )
 

@@ -18,18 +18,18 @@ from tidegate.capture.standing import UNSEEN_WORDS
 from tidegate.capture.status_file import disk_text, lasts_text
 from tidegate.commit_ts import time_text
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, HOUR_NAMED_TABLES_MAX, LAKE_RATE_SECONDS, PURGE_SOON_SECONDS
-from tidegate.metrics.hours import ALL, overdue, overdue_words, table_shown
+from tidegate.metrics.hours import ALL, overdue, overdue_words, table_shown, unknown
 from tidegate.metrics.rules import is_low
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
-from tidegate.text_layout import age_text, counted, rate_text, size_text
+from tidegate.text_layout import age_text, counted, rate_text, sentence, size_text
 from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart
 from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.table_view import what_changed
-from tidegate_airflow.page.tables_list import WORDS, TablesAsked, table_page, tables_list
+from tidegate_airflow.page.tables_list import WORDS, TablesAsked, buttons_link, table_page, tables_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,12 +51,16 @@ def pipeline_view(
     """All of one pipeline. disks: by name, of this machine. can_act: whether the user may edit its apply DAG."""
     state = view.health
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
-    head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(view.why)}</p>"
+    at = time.strftime("%H:%M:%S UTC", time.gmtime(view.at))
+    head = (
+        f"<nav><a href='../'>All pipelines</a></nav><h2>{escape(view.pipeline.pipeline)} {badge}</h2>"
+        f"<p>{escape(view.why)}</p><p class='soft'>As of {at}</p>"
+    )
     if view.standing is None:
         return head
     held, logical = {table.table for table in view.standing.held}, view.pipeline.tables.logical
     parts = (
-        _waiting(view, view.standing),
+        _waiting(view, view.standing, can_act=can_act),
         _road(view, view.standing),
         _safety(view, view.standing, disks or {}),
         _history(view.timeline, asked, len(view.standing.sources)),
@@ -73,34 +77,42 @@ def pipeline_view(
     return head + "".join(parts) + tables + maintenance(view)
 
 
-def _waiting(view: PipelineView, stands: CaptureStanding) -> str:
-    """The first waiting tables, held ones before others, and the end of each wait; "" without any."""
+def _waiting(view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> str:
+    """Stopped work, and the first waiting tables, held ones before others, with what ends each; "" without any.
+
+    can_act: a held table gets a link to its buttons.
+    """
+    stopped = "".join(
+        f"<li>{escape(sentence(f'{each.work} of {each.of} has stopped'))} What ends it: {escape(each.way_out)}</li>"
+        for each in stands.silences
+    )
     waits = sorted((table for table in stands.tables if table.state.waits), key=lambda of: of.state is not State.HELD)
     lines = (
         f"<li><a href='{escape(table_page(view, table.table))}'>{escape(table.table)}</a> is {WORDS[table.state]}."
         + (f" What ends it: {escape(table.way_out)}" if table.way_out else "")
-        + "</li>"
+        + f"{buttons_link(view, table) * can_act}</li>"
         for table in waits[:_WAITING_SHOWN]
     )
     left = len(waits) - _WAITING_SHOWN
     more = f"<li>and {left:,} more, in the list of tables below</li>" if left > 0 else ""
-    return f"<ul aria-label='Waiting tables'>{''.join(lines)}{more}</ul>" if waits else ""
+    shown = f"{stopped}{''.join(lines)}{more}"
+    return f"<ul aria-label='What waits'>{shown}</ul>" if shown else ""
 
 
 def _road(view: PipelineView, stands: CaptureStanding) -> str:
     """Source, capture, bronze, apply, silver: the lag, the rate and the backlog of each hop."""
     stops = "".join(_source(source, stands, view) for source in stands.sources)
     active = sum(table.state is State.ACTIVE for table in stands.tables)
+    behind = f"<span>{escape(age_text(stands.lag_seconds))} behind</span>" if stands.cut_ts else ""
     at = f"complete through {escape(time_text(stands.cut_ts))}" if stands.cut_ts else "nothing is applied yet"
-    current = (
-        f"{active:,} of {counted(len(stands.tables), 'table', 'tables')} current" if stands.tables else "no table yet"
+    going = (
+        f"{active:,} of {counted(len(stands.tables), 'table', 'tables')} active" if stands.tables else "no table yet"
     )
     skew = f"<p>Clocks of the sources differ by {stands.skew_seconds:.1f} s.</p>" if stands.skew_seconds >= 1 else ""
     return (
         f"<section aria-labelledby='road'><h3 id='road'>The road</h3><div class='road'><ul>{stops}</ul>{_ARROW}"
         f"{_apply(view, stands)}{_ARROW}"
-        f"<div class='stop'><b>Silver</b><span>{escape(age_text(stands.lag_seconds))} behind</span>"
-        f"<span>{at}</span><span>{current}</span></div></div>{skew}</section>"
+        f"<div class='stop'><b>Silver</b>{behind}<span>{at}</span><span>{going}</span></div></div>{skew}</section>"
     )
 
 
@@ -117,11 +129,11 @@ def _apply(view: PipelineView, stands: CaptureStanding) -> str:
 
 
 def _down(stands: CaptureStanding, work: LeasedWork, of: str, now: float) -> str:
-    """Stopped work, and the way to start it again; "" while it goes on."""
+    """Stopped work; "" while it goes on."""
     silence = stands.silence(work, of)
     if silence is None:
         return ""
-    return f"<span class='bad'>{escape(silence.text(now))}. {escape(silence.way_out)}</span>"
+    return f"<span class='bad'>{escape(sentence(silence.text(now)))}</span>"
 
 
 def _is_slowest(stands: CaptureStanding, hop: Hop, source: str = "") -> bool:
@@ -200,7 +212,7 @@ def _safety(view: PipelineView, stands: CaptureStanding, disks: Mapping[str, Dis
     name = escape(stands.pipeline)
     if stands.tables and not view.verified:
         verified += f": <code>tidegate verify {name}</code>, or unpause <code>{name}__verify</code>"
-    hours, room = _hours(view), _low_disks(view, disks)
+    hours, room = _hours(view, stands), _low_disks(view, disks)
     return (
         "<section aria-labelledby='safety'><h3 id='safety'>Safety</h3><dl>"
         f"<dt>Lost if capture stays down until tomorrow</dt><dd>{'<br>'.join(lines)}</dd>"
@@ -232,19 +244,23 @@ def _when_verified(view: PipelineView) -> str:
     return f"Only by hand{alert}: <code>verify.each_table_hours</code> {key}."
 
 
-def _hours(view: PipelineView) -> str:
-    """The hours of `completeness`; "" without them, and while nothing is known."""
-    figures = [(name, seconds) for name, seconds in overdue(view) if seconds is not None]
-    late = [(name, seconds) for name, seconds in figures if seconds]
-    if not late:
-        return "every hour that is over is complete" if figures else ""
-    words = overdue_words(view)
+def _hours(view: PipelineView, stands: CaptureStanding) -> str:
+    """The hours of `completeness`, and the tables that they wait for; "" without them, and before the first cut."""
+    figures = list(overdue(view))
+    if not figures:
+        return ""
+    outside = len(stands.unseen)
+    aside = f", and not for {counted(outside, 'table that isn', 'tables that aren')}'t in silver" * bool(outside)
+    waits = f"{stands.pipeline}__complete waits for {counted(len(stands.alive), 'table', 'tables')} of silver{aside}"
+    none = [f"no hour of {table_shown(name)} yet: {words}" for name, words in unknown(view).items()]
+    late, words = [(name, seconds) for name, seconds in figures if seconds], overdue_words(view)
     lines = (
         f"an hour of {table_shown(name)} is over for {age_text(seconds)} and isn't complete"
         + (f": {words[name]}" if name in words else "")
         for name, seconds in sorted(late, key=lambda each: each[0] != ALL)[:HOUR_NAMED_TABLES_MAX]
     )
-    return "<br>".join(f"<span class='bad'>{escape(line)}</span>" for line in lines)
+    shown = [*map(escape, none), *(f"<span class='bad'>{escape(line)}</span>" for line in lines)]
+    return "<br>".join([*(shown or ["every hour that is over is complete"]), escape(waits)])
 
 
 def _history(timeline: Timeline | None, asked: TablesAsked, sources: int) -> str:

@@ -40,7 +40,8 @@ def snapshots_list(
     rows = (_cells(table, now, page_of(table), held=bool(table.waiting) and is_held(table)) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
     whole = forecast(going, now)
-    when = f"<p>{escape(_when(whole, going, now))}</p>" if whole else ""
+    words = _when(whole, going, now) if whole else _all_read(going)
+    when = f"<p>{escape(words)}</p>" if words else ""
     return (
         f"<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>{when}"
         f"{wide_table('List of snapshots', _HEADS, rows)}{more}</section>"
@@ -54,12 +55,35 @@ def _when(whole: Forecast, going: Sequence[TableProgress], now: float) -> str:
     done_at = whole.done_at(now)
     if done_at is None:
         return f"{read}. It isn't known yet when they will be done."
-    clock = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(done_at))
     silent = now - whole.read_at
     waves = len({token for table in going for token in table.waiting})
     waits = f"{counted(waves, 'wave waits', 'waves wait')} for apply." if waves else "does a reader run?"
     asks = f" The last rows came {age_text(silent)} ago: {waits}" if silent > SNAPSHOT_SILENT_SECONDS else ""
-    return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {clock}.{asks}"
+    return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {_clock(done_at)}.{asks}"
+
+
+def progress_words(table: TableProgress, now: float) -> str:
+    """How far one table is, and when all of it will be read, in a line."""
+    words = f"{table.state}, {table.rows:,}"
+    if not table.left:
+        return f"{words} rows are read: all, and they wait for apply's next windows"
+    words += f" of about {table.estimate:,} rows are read" if table.estimate else " rows are read"
+    if (seconds := seconds_left(table, now)) is None:
+        return words
+    return f"{words}; about {age_text(seconds)} left, done at {_clock(now + seconds)}"
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+
+
+def _all_read(going: Sequence[TableProgress]) -> str:
+    """What tables wait for of which nothing is left to read; "" without any."""
+    read = [table for table in going if not table.left]
+    if not read:
+        return ""
+    rows = sum(table.rows for table in read)
+    return f"All {rows:,} rows of {counted(len(read), 'table', 'tables')} are read, and wait for apply's next windows."
 
 
 def _cells(table: TableProgress, now: float, page: str, *, held: bool) -> tuple[str, ...]:
@@ -70,11 +94,12 @@ def _cells(table: TableProgress, now: float, page: str, *, held: bool) -> tuple[
         share = f"{min(99, 100 * table.rows // table.estimate)} % of about {table.estimate:,}"
     if (seconds := seconds_left(table, now)) is not None:
         left = age_text(seconds)
+    speed = f"{rate(table, now):,.0f}"
     if table.state is SnapshotState.PAUSED:
-        left = "when somebody resumes it"
+        speed, left = "-", "when somebody resumes it"
     if held:
         left = "when the table is no longer held"
-    cells = (state, f"{table.rows:,}", share, f"{rate(table, now):,.0f}", left)
+    cells = (state, f"{table.rows:,}", share, speed, left)
     name = escape(".".join(table.name))
     linked = f"<a href='{escape(page)}'>{name}</a>" if page else name
     return (f"{linked} of {escape(table.source)}", *map(escape, cells))

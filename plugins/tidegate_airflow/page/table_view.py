@@ -13,6 +13,7 @@ from tidegate.commit_ts import time_text
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner
 from tidegate_airflow.page.layout import wide_table
+from tidegate_airflow.page.snapshots_list import progress_words
 from tidegate_airflow.page.tables_list import WORDS, rows_text, size_texts, verified_text, why_text
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def table_view(
     tables = view.standing.tables if view.standing is not None else ()
     status = next((table for table in tables if table.table == name), None)
     if status is None:
-        return f"{back}<h2>{escape(name)}</h2><p>{escape(view.error or 'Nothing is known of this table.')}</p>"
+        nothing = "Nothing is known of this table."
+        return f"{back}<h2>{escape(name)}</h2><p>{escape(view.why if view.standing is None else nothing)}</p>"
     parts = (
         f"<p class='said bad' role='status'>{escape(view.why)}</p>" if view.is_old else "",
         banner(actions),
@@ -59,10 +61,9 @@ def _facts(view: PipelineView, table: TableStatus) -> str:
         ("Verified", verified_text(known)),
         ("Rows when verified", rows_text(known)),
     ]
-    for progress in view.snapshots:
-        words = f"{escape(str(progress.state))}, {progress.rows:,} rows are read"
-        if view.pipeline.tables.logical(*progress.name).name == table.table:
-            facts.append(("Snapshot", words))
+    logical = view.pipeline.tables.logical
+    going = [progress for progress in view.snapshots if logical(*progress.name).name == table.table]
+    facts += [("Snapshot", escape(progress_words(progress, view.at))) for progress in going]
     if table.reason:
         facts.append(("Why", why_text(table)))
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in facts)}</dl>"

@@ -44,7 +44,7 @@ SORTS: Final = {
 }
 _ORDER: Final = (State.HELD, State.RELEASED, State.SNAPSHOT, State.ACTIVE, State.LEFT, State.DROPPED)
 WORDS: Final = {
-    State.ACTIVE: "current",
+    State.ACTIVE: "active",
     State.HELD: "held",
     State.RELEASED: "catching up",
     State.DROPPED: "dropped",
@@ -131,10 +131,10 @@ def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
 
 
 def _cells(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> tuple[str, ...]:
-    known, link = view.verified.get(table.table), escape(table_page(view, table.table))
-    buttons = f"<br><a href='{link}#acts'>What you can do</a>" if can_act and table.state is State.HELD else ""
+    known = view.verified.get(table.table)
+    buttons = f"<br>{buttons_link(view, table)}" * (can_act and table.state is State.HELD)
     return (
-        f"<a href='{link}'>{escape(table.table)}</a>",
+        f"<a href='{escape(table_page(view, table.table))}'>{escape(table.table)}</a>",
         f"<span class='state {table.state.value}'>{WORDS[table.state]}</span>",
         escape(time_text(table.applied_ts)) if table.applied_ts else "-",
         "-" if table.has_ended else escape(age_text(stands.seconds_behind(table))),
@@ -142,6 +142,12 @@ def _cells(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, c
         verified_text(known),
         f"{why_text(table, short=True)}{buttons}",
     )
+
+
+def buttons_link(view: PipelineView, table: TableStatus) -> str:
+    """The way to the buttons of a held table; "" for another one."""
+    page = f"{escape(table_page(view, table.table))}#acts"
+    return f" <a href='{page}'>What you can do</a>" if table.state is State.HELD else ""
 
 
 def table_page(view: PipelineView, name: str) -> str:
@@ -154,8 +160,10 @@ def verified_text(known: Verified | None) -> str:
         return "never"
     through = f", through {escape(time_text(known.through_ts))}" if known.through_ts else ""
     # The verification has its own word for the table's state at that time.
-    said = known.outcome if Outcome(known.outcome).is_verdict else f"not compared ({known.outcome})"
-    return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(said)}</span>{through}"
+    outcome = Outcome(known.outcome)
+    said = outcome if outcome.is_verdict else f"not compared ({outcome})"
+    look = {Outcome.EQUAL: "good", Outcome.DROPPED: "soft"}.get(outcome, "bad")
+    return f"<span class='{look}'>{escape(said)}</span>{through}"
 
 
 def rows_text(known: Verified | None) -> str:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.partitions import RowsMoved
 from tidegate.text_layout import counted
 
 _SHOWN_MAX: Final = 8
+_STATUS: Final = {
+    VersionStatus.ACTIVE: "all its rows are known",
+    VersionStatus.DROPPED: "dropped",
+    VersionStatus.NEEDS_SNAPSHOT: "its rows need a snapshot",
+    VersionStatus.UNPROVEN: "its columns are no longer certain",
+}
 
 
 def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
@@ -38,7 +44,7 @@ def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
     if new.moved is not None:
         lines.append(_moved(new.moved))
     if old.status is not new.status:
-        lines.append(f"{old.status} -> {new.status}")
+        lines.append("created again" if old.status is VersionStatus.DROPPED else _STATUS[new.status])
     return lines
 
 
