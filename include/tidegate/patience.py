@@ -27,6 +27,7 @@ class _Asked(threading.Thread, Generic[T]):
         super().__init__(name=f"tidegate-{name}", daemon=True)
         self._question = question
         self.began = time.monotonic()
+        self.ended = 0.0
         self.answer: T | None = None
         self.error: BaseException | None = None
 
@@ -35,6 +36,12 @@ class _Asked(threading.Thread, Generic[T]):
             self.answer = self._question()
         except BaseException as error:  # noqa: BLE001 - raised again where it was asked
             self.error = error
+        finally:
+            self.ended = time.monotonic()
+
+    def is_over(self, keeps: float) -> bool:
+        """Whether its answer is of no use any more: nobody asked for so many seconds since."""
+        return not self.is_alive() and time.monotonic() - self.ended > keeps
 
 
 class Patience:
@@ -45,11 +52,14 @@ class Patience:
         self._lock = threading.Lock()
         self._hangs: dict[str, _Asked[Any]] = {}
 
-    def ask(self, name: str, question: Callable[[], T], seconds: float | None = None) -> T:
-        """seconds: in place of the others. Raises NoAnswer, and the question's own errors."""
+    def ask(self, name: str, question: Callable[[], T], seconds: float | None = None, keeps: float = 0.0) -> T:
+        """seconds: in place of the others. keeps: an answer that comes after them is of use for so long.
+
+        Raises NoAnswer, and the question's own errors.
+        """
         with self._lock:
             asked = self._hangs.get(name)
-            if asked is None or not asked.is_alive():
+            if asked is None or asked.is_over(keeps):
                 asked = self._hangs[name] = _Asked(name, question)
                 asked.start()
         seconds = self._seconds if seconds is None else seconds

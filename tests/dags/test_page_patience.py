@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.error
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from tests.dags.browser import browser, see
 from tests.dags.page_server import served_by
 from tests.dags.test_page_acts import World, as_user
 from tests.dags.waiting_table import waits_for_approval
+from tests.support.pipeline_views import pipeline, view
 from tidegate.lake.people.audit import actions
 from tidegate.lake.storage import storage_options
-from tidegate.patience import Patience
-from tidegate.pipelines import watching
+from tidegate.patience import NoAnswer, Patience
+from tidegate.pipelines import PipelineView, watching
 from tidegate.tables import State
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
@@ -147,3 +149,37 @@ def test_an_action_whose_end_isnt_known_says_so(world: World, monkeypatch: pytes
         time.sleep(0.1)
     assert world.state() is State.RELEASED
     assert "Done." in world.get(f"{world.table}&done={fields['id']}", "ann")
+
+
+class Slow:
+    """A reader whose every look takes longer than anybody waits."""
+
+    pipeline = pipeline()
+
+    def view(self, span: str) -> PipelineView:
+        del span
+        time.sleep(0.3)
+        return replace(view(), at=time.time())
+
+
+def test_a_lake_whose_every_answer_is_late_is_shown_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate_airflow.page import patient
+
+    monkeypatch.setattr(patient, "PAGE_LAKE_SECONDS", 0.05)
+    monkeypatch.setattr(patient, "PAGE_FIRST_SECONDS", 0.05)
+    reader = patient.PatientReader(Slow())  # type: ignore[arg-type]
+    assert reader.view().standing is None, "nothing is known yet"
+    time.sleep(1)
+    seen = reader.view()
+    assert seen.standing is not None
+    assert not seen.is_old
+    with pytest.raises(NoAnswer):
+        reader.ask("versions", lambda: time.sleep(0.3) or "late")
+    time.sleep(1)
+    assert reader.ask("versions", lambda: time.sleep(0.3) or "newer") == "late"
+    monkeypatch.setattr(patient, "PAGE_OLD_SECONDS", 0.1)
+    with pytest.raises(NoAnswer):
+        reader.ask("versions", lambda: time.sleep(0.3) or "newest")
+    time.sleep(1)
+    with pytest.raises(NoAnswer):
+        reader.ask("versions", lambda: time.sleep(0.3) or "")

@@ -51,9 +51,13 @@ class PatientReader:
         is_known = any(view.at > oldest for view in self._known.copy().values())
         seconds = PAGE_LAKE_SECONDS if is_known else PAGE_FIRST_SECONDS
         try:
-            view = self._patience.ask(f"view of the last {span}", lambda: self.reader.view(span), seconds)
+            return self._patience.ask(f"view of the last {span}", lambda: self._look(span), seconds)
         except NoAnswer:
             return self._last(span, time.time())
+
+    def _look(self, span: str) -> PipelineView:
+        """Also a look that nobody waits for any more is the last one: each look at a slow lake may take too long."""
+        view = self.reader.view(span)
         if not view.error:
             self._known[span] = view
         return view
@@ -73,8 +77,10 @@ class PatientReader:
         return {}
 
     def ask(self, name: str, question: Callable[[], T]) -> T:
-        """Another look at the lake. Raises NoAnswer, and the question's own errors."""
-        return self._patience.ask(name, question)
+        """Another look at the lake; its answer counts a while if it comes late. Raises NoAnswer, and the question's own
+        errors.
+        """
+        return self._patience.ask(name, question, keeps=PAGE_OLD_SECONDS)
 
     def act(self, name: str, action: Callable[[], T]) -> T:
         """An action that a person waits for. NoAnswer: it goes on, and its end isn't known."""
