@@ -18,7 +18,8 @@ pause`, `resume`, `cancel` and `restart` control it. A cancelled snapshot starts
 - *Up for retry:* a source or the lake can't be reached, or another process reads the source's snapshots. The task tries
   again by itself, and continues.
 - *Failed:* a grant is missing, or a table can't be read. Do what the line says. Then clear the task, or wait: it is
-  tried again by itself, less and less often. A run by hand also fails if a person pauses or cancels one of its tables.
+  tried again by itself, less and less often. A run by hand also fails if somebody pauses or
+  cancels one of its tables.
 """
 
 from __future__ import annotations

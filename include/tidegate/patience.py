@@ -53,7 +53,7 @@ class Patience:
         self._hangs: dict[str, _Asked[Any]] = {}
 
     def ask(self, name: str, question: Callable[[], T], seconds: float | None = None, keeps: float = 0.0) -> T:
-        """seconds: in place of the others. keeps: an answer that comes after them is of use for so long.
+        """seconds: in place of the others. keeps: a late answer is of use for so long.
 
         Raises NoAnswer, and the question's own errors.
         """

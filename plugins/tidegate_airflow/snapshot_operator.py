@@ -33,7 +33,7 @@ class SnapshotStopped(Transient):
 
 
 class SnapshotIncomplete(Terminal):
-    """Tables could not be read; or somebody asked for this run, and a person paused or cancelled them."""
+    """Tables could not be read; or, in a run by hand, a person paused or cancelled them."""
 
 
 def _is_a_persons(table: TableProgress) -> bool:

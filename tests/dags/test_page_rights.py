@@ -50,8 +50,9 @@ def test_a_dag_of_such_a_name_shows_no_pipeline(url: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", this_alone)
     assert get(f"{url}/dags/road__apply")[0] == 403
     assert "road__apply" not in get(f"{url}/")[1]
-    assert "This DAG belongs to no pipeline" in get(f"{url}/dags/{dag_id}")[1]
-    assert "This DAG belongs to no pipeline" in get(f"{url}/dags/{dag_id}/table?name=shop.a")[1]
+    for page, back in ((dag_id, "../"), (f"{dag_id}/table?name=shop.a", "../../")):
+        shown = get(f"{url}/dags/{page}")[1]
+        assert f"This DAG belongs to no pipeline with a good file. See <a href='{back}'>all" in shown
     assert get(f"{url}/dags/{dag_id}/status.json")[0] == 404
 
 

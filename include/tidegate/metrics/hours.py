@@ -1,8 +1,8 @@
 """Hours of `completeness` that are overdue: over at the sources, and not complete in silver.
 
 In:  one look at a pipeline.
-Out: seconds by table since the end of its first incomplete hour; the tables behind the delay of all together; why a
-     table has no hour yet.
+Out: seconds by table since the end of its first incomplete hour; the tables behind the delay of all together; the
+     reason for a missing hour.
 
 A held table's hours stay incomplete until its hold ends. A table whose first snapshot is under way
 has no hour yet, and no figure; nor have all tables together then.
@@ -49,7 +49,7 @@ def overdue(view: PipelineView) -> Iterator[tuple[str, float | None]]:
 
 
 def unknown(view: PipelineView) -> dict[str, str]:
-    """Why a table has no hour yet, in a few words: of those of completeness.tables, and of all together."""
+    """The reason for a missing hour in a few words, as keys those of overdue()."""
     if not (figures := dict(overdue(view))) or view.standing is None:
         return {}
     through = _by_table(view.standing)
@@ -59,7 +59,7 @@ def unknown(view: PipelineView) -> dict[str, str]:
     }
     if ALL in words:
         names = sorted(name for name, at in through.items() if at is None)
-        words[ALL] = f"{'the snapshots' if len(names) > 1 else 'the snapshot'} of {_named(names)} must end first"
+        words[ALL] = f"the snapshot{'s' * (len(names) > 1)} of {_named(names)} must end first"
     return words
 
 

@@ -52,7 +52,8 @@ _patient: Final = PatientReaders()
 Span = Literal["hour", "day", "week"]
 Sort = Literal["trouble", "name", "lag", "verified", "rows", "files", "bytes"]
 TableName = Annotated[str, Query(max_length=400)]
-_NO_PIPELINE: Final = "<p>This DAG belongs to no pipeline with a good file. See all pipelines.</p>"
+# %s: the way to the page of all pipelines, which has the errors of files.
+_NO_PIPELINE: Final = "<p>This DAG belongs to no pipeline with a good file. See <a href='%s'>all pipelines</a>.</p>"
 
 
 @app.get("/")
@@ -83,7 +84,7 @@ def one_dag(dag_id: str, user: GetUserDep, asked: Annotated[TablesAsked, Depends
         can_act = rights.may_edit(f"{pipeline.pipeline}__apply", user)
         patient = _patiently(pipeline)
         body = pipeline_view(patient.view(asked.span), asked, patient.disks(), can_act=can_act)
-    return HTMLResponse(document(dag_id, body or _NO_PIPELINE, "../"), 200, HEADERS)
+    return HTMLResponse(document(dag_id, body or _NO_PIPELINE % "../", "../"), 200, HEADERS)
 
 
 @app.get("/dags/{dag_id}/table")
@@ -91,7 +92,7 @@ def one_table(
     dag_id: str, name: TableName, user: GetUserDep, done: Annotated[str, Query(max_length=32)] = ""
 ) -> HTMLResponse:
     """A table of the pipeline that a DAG belongs to. done: the id of the action that the user comes from."""
-    body = _NO_PIPELINE
+    body = _NO_PIPELINE % "../../"
     for pipeline in _of(dag_id, user):
         reader = _patiently(pipeline)
         view = reader.view()

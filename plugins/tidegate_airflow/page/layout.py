@@ -62,7 +62,7 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
-# The whole script. It changes the page in place, so the focus, a table's scrolling and a typed word stay.
+# The whole script. It changes the page in place: the focus, a table's scrolling and a typed word stay.
 SCRIPT: Final = """'use strict';
 const every = 5000;
 const say = text => {
@@ -70,16 +70,22 @@ const say = text => {
   if (place.textContent !== text) place.textContent = text;
   place.hidden = !text;
 };
-const name = element => element.getAttribute('aria-label') ?? element.getAttribute('href') ?? element.textContent;
-const alike = element => [...document.querySelectorAll(element.tagName)].filter(each => name(each) === name(element));
+const name = of => of.getAttribute('aria-label') ?? of.getAttribute('href') ?? of.textContent;
+const tagged = of => [...document.querySelectorAll(of.tagName)];
+const alike = of => tagged(of).filter(each => name(each) === name(of));
 function waits() {
   return String(getSelection()) || document.activeElement.matches('input, select, textarea');
 }
 function become(old, newer) {
   if (old.nodeName !== newer.nodeName) return old.replaceWith(newer);
-  if (old.nodeType === Node.TEXT_NODE) return void (old.data !== newer.data && (old.data = newer.data));
-  for (const {name} of [...old.attributes]) if (!newer.hasAttribute(name)) old.removeAttribute(name);
-  for (const {name, value} of newer.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== newer.data) old.data = newer.data;
+    return;
+  }
+  for (const each of [...old.attributes])
+    if (!newer.hasAttribute(each.name)) old.removeAttribute(each.name);
+  for (const {name, value} of newer.attributes)
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const [before, after] = [[...old.childNodes], [...newer.childNodes]];
   before.slice(after.length).forEach(each => each.remove());
   after.forEach((each, number) => before[number] ? become(before[number], each) : old.append(each));
@@ -89,7 +95,8 @@ async function renew() {
   if (waits()) return say('This page waits while a field has the focus, or text is selected.');
   try {
     const answer = await fetch(location.href, {credentials: 'same-origin'});
-    if ([401, 403].includes(answer.status)) return say('Your login has ended: open the page again.');
+    const refused = [401, 403].includes(answer.status);
+    if (refused) return say('Your login has ended: open the page again.');
     if (!answer.ok) throw new Error(answer.status);
     const newer = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
     if (!newer || waits()) return;

@@ -56,7 +56,7 @@ class PatientReader:
             return self._last(span, time.time())
 
     def _look(self, span: str) -> PipelineView:
-        """Also a look that nobody waits for any more is the last one: each look at a slow lake may take too long."""
+        """Each look at a slow lake may take too long: the view is kept, whoever waits for it."""
         view = self.reader.view(span)
         if not view.error:
             self._known[span] = view
@@ -77,8 +77,9 @@ class PatientReader:
         return {}
 
     def ask(self, name: str, question: Callable[[], T]) -> T:
-        """Another look at the lake; its answer counts a while if it comes late. Raises NoAnswer, and the question's own
-        errors.
+        """Another look at the lake; a late answer counts a while.
+
+        Raises NoAnswer, and the question's own errors.
         """
         return self._patience.ask(name, question, keeps=PAGE_OLD_SECONDS)
 

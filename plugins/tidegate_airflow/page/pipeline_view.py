@@ -78,7 +78,7 @@ def pipeline_view(
 
 
 def _waiting(view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> str:
-    """Stopped work, and the first waiting tables, held ones before others, with what ends each; "" without any.
+    """Stopped work, and the first waiting tables, held ones before others; "" without any.
 
     can_act: a held table gets a link to its buttons.
     """
@@ -245,7 +245,7 @@ def _when_verified(view: PipelineView) -> str:
 
 
 def _hours(view: PipelineView, stands: CaptureStanding) -> str:
-    """The hours of `completeness`, and the tables that they wait for; "" without them, and before the first cut."""
+    """The hours of `completeness`, and the tables they wait for; "" without hours."""
     figures = list(overdue(view))
     if not figures:
         return ""

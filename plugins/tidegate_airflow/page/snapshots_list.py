@@ -63,7 +63,7 @@ def _when(whole: Forecast, going: Sequence[TableProgress], now: float) -> str:
 
 
 def progress_words(table: TableProgress, now: float) -> str:
-    """How far one table is, and when all of it will be read, in a line."""
+    """The progress of one table and the end of its reading, in a line."""
     words = f"{table.state}, {table.rows:,}"
     if not table.left:
         return f"{words} rows are read: all, and they wait for apply's next windows"
@@ -78,7 +78,7 @@ def _clock(seconds: float) -> str:
 
 
 def _all_read(going: Sequence[TableProgress]) -> str:
-    """What tables wait for of which nothing is left to read; "" without any."""
+    """The rest of the way of wholly read tables; "" without any."""
     read = [table for table in going if not table.left]
     if not read:
         return ""
