@@ -200,7 +200,7 @@ def plan_window(app: Application, window: Window) -> Planned:
     _take(app, window)
     # An earlier try wrote tables, was killed before its cut, and that cut lay further on: no other cut would tell what
     # they hold. The further window may take tables that a try wrote further still.
-    while window.main and (reach_ts := max((of.after_ts for of in window.tables.values()), default=0)) > window.cut_ts:
+    while window.main and (reach_ts := _reached(app, window)) > window.cut_ts:
         window = _reach_to(app, window, reach_ts)
         _take(app, window)
     _hold_tables_that_need_a_snapshot(app, window)
@@ -214,6 +214,13 @@ def _take(app: Application, window: Window) -> None:
             take_in(app, window, physical)
             for child in descendants(app, physical):
                 take_in(app, window, child)
+
+
+def _reached(app: Application, window: Window) -> int:
+    """Up to where silver has a part of the window's tables. A followed statement counts, too: the rows after it may be
+    of a further commit.
+    """
+    return max((max(of.after_ts, app.positions.reached(name)) for name, of in window.tables.items()), default=0)
 
 
 def _reach_to(app: Application, window: Window, cut_ts: int) -> Window:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from spark_jobs.window.handles import Handles
 from spark_jobs.window.names import Names
@@ -20,11 +21,19 @@ from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitOverwritten, DeltaUnsupported, LakeRefused, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
+from tidegate.lake.silver.as_published import emptied_ts, own_ts
 from tidegate.lake.silver.known_history import forget_history, history_name
 from tidegate.lake.standing.followed import FollowedSources, load
 from tidegate.lake.standing.held import behind, last_states, to_row
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
+
+
+class _Written(NamedTuple):
+    """rows_ts: up to where silver has a table's rows. own_ts: the newest commit_ts of a commit of ours."""
+
+    rows_ts: int = 0
+    own_ts: int = 0
 
 
 class Positions:
@@ -38,7 +47,7 @@ class Positions:
         self.states = States()
         self.states_version = -1
         self.unread: dict[str, Terminal] = {}  # tables whose silver couldn't be read the last time -> why
-        self._applied: dict[str, int] = {}
+        self._applied: dict[str, _Written] = {}
         self._noted: dict[str, Standing] = {}  # states that are to be recorded
         self._recorded_at: dict[str, datetime | None] = {}  # the last row of each table
 
@@ -81,12 +90,28 @@ class Positions:
     def written(self, name: str) -> int:
         """Up to where silver has a logical table, by its own word; 0 where it can't be read
         (unread).
+
+        A TRUNCATE is a commit before that of the rows after it, and takes in all rows before it. After a kill in
+        between, or where the rows are refused, silver has none from before: a window that ended there would add some.
         """
+        return self._of_silver(name).rows_ts
+
+    def reached(self, name: str) -> int:
+        """The newest commit_ts of silver's own commits. It is above `written` where a statement is followed, and the
+        rows after it aren't written.
+        """
+        return self._of_silver(name).own_ts
+
+    def _of_silver(self, name: str) -> _Written:
         if name not in self._applied:
             silver = self.silver(name)
             if silver is None:
-                return 0
-            self._applied[name] = silver.transaction(tables.app_id(self._handles.pipeline.pipeline, name))
+                return _Written()
+            app_id = tables.app_id(self._handles.pipeline.pipeline, name)
+            rows_ts = silver.transaction(app_id)
+            if not self._names.logical(*self._names.pair(name)).routed:  # of shards a statement empties one alone
+                rows_ts = max(rows_ts, emptied_ts(silver, app_id, name) - 1)  # CREATE ... SELECT has rows at its own
+            self._applied[name] = _Written(rows_ts, own_ts(silver, app_id))
         return self._applied[name]
 
     def silver(self, name: str) -> TableState | None:
@@ -142,7 +167,7 @@ class Positions:
         return self.written(name)
 
     def note_applied(self, name: str, upto_ts: int) -> None:
-        self._applied[name] = upto_ts
+        self._applied[name] = _Written(upto_ts, upto_ts)
 
     def forget_applied(self, name: str) -> None:
         """After an error: ask silver again for its commits."""

@@ -124,12 +124,15 @@ def test_what_a_source_lost_of_a_parent_is_wanting_in_its_children(app: Applicat
     assert "may have changed d.orders, on which its rows hang" in window.held["d.below"].reason
 
 
+@pytest.mark.parametrize("by", ["rows", "a statement"])
 def test_a_window_reaches_as_far_as_any_table_that_killed_windows_have_written(
-    app: Application, monkeypatch: pytest.MonkeyPatch
+    app: Application, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    """It meets one of them on its way to another: a cut in between would show no version of it."""
+    """It meets one of them on its way to another: a cut in between would show no version of it, or a later one."""
     written = {"d.orders": 20, "d.items": 40}
-    monkeypatch.setattr(Positions, "applied", lambda _self, name: written[name])
+    monkeypatch.setattr(Positions, "reached", lambda _self, name: written[name])
+    if by == "rows":
+        monkeypatch.setattr(Positions, "applied", lambda _self, name: written[name])
     wider = {9: ["d.orders"], 20: ["d.orders", "d.items"], 40: ["d.orders", "d.items"]}
     refs = {upto: [replace(ref(*names), max_commit_ts=upto, resolved_ts=upto)] for upto, names in wider.items()}
     monkeypatch.setattr(BronzeIndex, "refs", property(lambda _self: {"s": refs[40]}))

@@ -23,7 +23,7 @@ from tidegate.delta.table.state import Action, TableState
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver.rewrites import worst_rewrite
-from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log
+from tidegate.standing.silver import NO_SILVER, Answer, Said, Shown, answer, is_same_log
 from tidegate.tables import CUTS
 
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
@@ -53,6 +53,16 @@ def own_ts(state: TableState, app_id: str) -> int:
     sweep.
     """
     return max((at for name, at in state.transactions.items() if is_own(name, app_id)), default=0)
+
+
+def emptied_ts(state: TableState, app_id: str, name: str) -> int:
+    """The newest statement on a plain table, of this name at the source, that left silver without rows; 0 for none.
+
+    It stands under an id of its own (SilverWriter.ddl_id): the rows after it are another commit.
+    """
+    begin, end = f"{app_id}/ddl/", f".{name}/rows"
+    ours = (at for of, at in state.transactions.items() if of.startswith(begin) and of.endswith(end))
+    return max(ours, default=0)
 
 
 def is_quiet(log: DeltaLog, said: Said) -> bool:
@@ -100,6 +110,15 @@ def shown_by(lake: LakeFiles, log: DeltaLog, state: TableState, app_id: str, sai
     elif same:
         shown = replace(shown, rewrite=worst_rewrite(lake, log, others))
     return replace(shown, born=said.table_id not in ("", state.table_id) and _born(log, state))
+
+
+def compared(lake: LakeFiles, log: DeltaLog, app_id: str, said: Said) -> Answer:
+    """The newest state of a table against its row of control/cuts. Who names a newer version there must ask first: what
+    others did before that version counts as seen then.
+
+    Raises LakeUnavailable, LakeRefused.
+    """
+    return answer(said, shown_by(lake, log, log.state(), app_id, said))
 
 
 def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool | None:
