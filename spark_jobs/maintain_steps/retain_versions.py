@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, giving_way
 from tidegate.delta.exchange import exchange
 from tidegate.delta.properties import set_properties
 from tidegate.lake.control.upkeep import commit_times
+from tidegate.lake.silver.as_published import compared, said_by
 from tidegate.lake.silver.sizes import size_cells
 from tidegate.lake.standing.held import behind
 from tidegate.limits import ANCHOR_HOURS
+from tidegate.tables import app_id
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
 SLACK_HOURS: Final = 2 * ANCHOR_HOURS
@@ -85,12 +88,12 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     if committed is None or job.now.timestamp() - committed < ANCHOR_HOURS * 3600:
         return
     row = table.newest
-    if row is None or row["delta_version"] != named or not _same_rows(job, table, named):
+    if row is None or row["delta_version"] != named or not _same_rows(job, table, row):
         return
     exchange(job.log(table), [], [], operation=_TOUCH)
     # Take the time before the look at silver: a row that apply publishes for the same cut after the look must win.
     at = behind(row["published_at"])
-    newest = _same_rows(job, table, named)
+    newest = _same_rows(job, table, row)
     if newest is None:
         return  # apply has written more meanwhile, and its next cut names that
     job.name_version({**row, "delta_version": newest, "published_at": at, **size_cells(job.files(table))})
@@ -98,14 +101,17 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     job.note(table.name, "retain", DONE, time.monotonic() - started, f"version {named} is version {newest} now")
 
 
-def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None:
-    """The newest version, if it has the same rows and columns as `version`; None if it hasn't, or if the log can't
-    tell.
+def _same_rows(job: Maintenance, table: SilverTable, row: Mapping[str, Any]) -> int | None:
+    """The newest version, if it has the same rows and columns as that of a row of control/cuts; None if it hasn't, or
+    if the log can't tell. Others' rewrites that lost rows say that they changed none: apply holds the table for them.
     """
+    log, version = job.log(table), row["delta_version"]
     newest = job.files(table)
     if any(_changes_rows(job, table, between) for between in range(version + 1, newest.version + 1)):
         return None
-    before = job.log(table).state_at(version)
+    if compared(job.lake, log, app_id(job.pipeline.pipeline, table.name), said_by(row)).unlike is not None:
+        return None
+    before = log.state_at(version)
     return newest.version if before is not None and before.schema == newest.schema else None
 
 

@@ -63,7 +63,10 @@ class SubjectPlaces:
         return cls(lake, reach, subject, segments, chunks, silver, past, changes)
 
     def look(self, files: Sequence[BronzeFile], kept: KeptKeys) -> None:
-        """Learn all keys. files: bronze's. kept: of an erasure that was killed. Raises UsageError, LakeRefused."""
+        """Learn all keys. files: bronze's. kept: of an erasure that was killed. Raises UsageError, LakeRefused,
+        SilverUnlike.
+        """
+        self.past.check_published()
         self._check_begin(min((file.begin_ts for file in files), default=0))
         self.subject.upto_ts = max((file.top_ts for file in files), default=0)
         self.chunks.look()

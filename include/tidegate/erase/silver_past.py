@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from tidegate import tables
 from tidegate.config import Pipeline
@@ -20,14 +21,16 @@ from tidegate.delta.leases.lease import Lease
 from tidegate.delta.log import DeltaLog
 from tidegate.erase.in_silver import SubjectInSilver
 from tidegate.erase.older_versions import OlderVersions
-from tidegate.errors import LakeRefused
+from tidegate.errors import LakeRefused, SilverUnlike
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.control.upkeep import rewrite as rewrite_rows
 from tidegate.lake.cuts.kept_cuts import kept_rows, needed
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.as_published import compared, said_by
 from tidegate.lake.silver.sizes import size_cells
 from tidegate.lake.standing.held import behind
+from tidegate.standing.silver import told
 from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import rewrite
 
@@ -47,13 +50,25 @@ class SilverPast:
 
     def forget(self, leases: Sequence[Lease]) -> None:
         """Run all steps in this order. After a kill the next run does what is left. leases: those of all other writers
-        of the table. Raises Overtaken if one is lost.
+        of the table. Raises Overtaken if one is lost, and as check_published.
         """
+        self.check_published()
         self._purge(self.lake.log(self.rows.path))
         failpoint("erase_after_purge")
         self._name_version(self.older.begin())
         failpoint("erase_before_files")
         self.older.forget(leases)
+
+    def check_published(self) -> None:
+        """Raises SilverUnlike if another writer took rows back, or lost some: the new version would count as published,
+        and no apply would see it any more.
+        """
+        said, app_id = said_by(self._newest()), tables.app_id(self.pipeline.pipeline, self.name)
+        verdict = compared(self.lake, self.lake.log(self.rows.path), app_id, said)
+        if verdict.unlike is not None:
+            what = f"{told(self.name, verdict, said)}; nothing of silver was erased"
+            remedy = "run apply: the table waits then, and says what ends that; then run this again"
+            raise SilverUnlike(what, where=self.rows.path, remedy=remedy)
 
     @property
     def line(self) -> str:
@@ -76,13 +91,17 @@ class SilverPast:
 
     def _name_version(self, version: int) -> None:
         """The newest cut names this version, and no older cut is kept: its version of the table is gone."""
-        now = datetime.now(UTC)
-        newest = needed(control.read(self.lake, tables.CUTS))[self.name].newest
-        if newest is None:
-            raise LakeRefused("no cut names it", where=self.name)
+        now, newest = datetime.now(UTC), self._newest()
         sizes = size_cells(self.lake.log(self.rows.path).state())
         row = {**newest, "delta_version": version, "published_at": behind(newest["published_at"]), **sizes}
         control.append(self.lake, tables.CUTS, [row])
         thin = self.pipeline.maintain.thin_cuts_seconds
         counts = rewrite_rows(self.lake, tables.CUTS, lambda rows: kept_rows(rows, now, timedelta(0), thin))
         self.cuts = counts[0] - counts[1] if counts is not None else 0
+
+    def _newest(self) -> dict[str, Any]:
+        """Its row of control/cuts that the newest cut resolves to."""
+        newest = needed(control.read(self.lake, tables.CUTS))[self.name].newest
+        if newest is None:
+            raise LakeRefused("no cut names it", where=self.name)
+        return newest

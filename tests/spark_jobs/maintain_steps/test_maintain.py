@@ -24,10 +24,14 @@ from tests.support.aged import age
 from tests.support.readers import READERS
 from tests.support.upsert_table import NAME, PATH, UP, Table
 from tidegate import config, tables
+from tidegate.delta.object_names import commit_name
+from tidegate.delta.table.actions import commit_info, lines, remove
 from tidegate.errors import ConfigError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.as_published import compared, said_of_all
 from tidegate.lake.silver.silver_tables import cluster_by
+from tidegate.standing.silver import Unlike
 
 pytestmark = pytest.mark.spark
 
@@ -145,6 +149,20 @@ def test_a_table_that_changes_once_a_month_is_readable_at_yesterdays_cut(lake: L
     lake.maintain()
     for cut in (quiet, later, changed):
         assert lake.at(cut) == lake.shown[cut], cut
+
+
+def test_a_version_that_anothers_rewrite_left_without_rows_is_not_named(lake: Lake) -> None:
+    """It says that it changed no row. Under a name in control/cuts apply would take it for published."""
+    lake.window(0, 100, 1)
+    lake.age(2 * DAY)
+    log = lake.files.log(PATH)
+    info = commit_info("OPTIMIZE", "")
+    info["commitInfo"]["engineInfo"] = "another one"
+    lost = lines([info, remove(log.state().files[0], data_change=False)])
+    assert log.store.create(commit_name(log.state().version + 1), lost)
+    lake.maintain()
+    verdict = compared(lake.files, log, tables.app_id("p", NAME), said_of_all(lake.files)[NAME])
+    assert verdict.unlike is Unlike.UNEVEN
 
 
 def test_many_quiet_tables_take_one_look_at_the_cuts_and_one_commit_and_dropped_ones_nothing(

@@ -113,8 +113,8 @@ def shown_by(lake: LakeFiles, log: DeltaLog, state: TableState, app_id: str, sai
 
 
 def compared(lake: LakeFiles, log: DeltaLog, app_id: str, said: Said) -> Answer:
-    """The newest state of a table against its row of control/cuts. Who names a newer version there must ask first: what
-    others did before that version counts as seen then.
+    """The newest state of a table against its row of control/cuts. A job asks this before it names a newer version
+    there: all acts of others below that version count as seen then.
 
     Raises LakeUnavailable, LakeRefused.
     """
