@@ -128,7 +128,7 @@
     {"kind": "SourceRefused", "after": "stop", "what": "… was … when capture began, and is …", "remedy": "set it back, or begin again in a new lake path"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "DDL job … left the history while it was read", "remedy": "it is read again"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "Pump … is … and doesn't answer", "remedy": "look whether it runs and reaches PD; a closing goes on when it is started again"},
-    {"kind": "SourceUnavailable", "after": "retry", "what": "a different server answers now: the wave's mark is at another one", "remedy": "it is tried again; give the connection the address of one server"},
+    {"kind": "SourceUnavailable", "after": "retry", "what": "a different server answers now: … …, and … … is read", "remedy": "it is tried again; give the connection the address of one server"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "a file of the server's log ends inside an event, as a crash leaves it", "remedy": "what follows is asked for by GTID"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "a line of commit_ts … has no end, and the checkpoint covers it", "remedy": "it is read again; …"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "can't ask PD: …", "remedy": "look at 'pd' in the pipeline file"},

@@ -41,6 +41,7 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
 from tidegate.mysql.facts.branches_beside import BranchesBeside
+from tidegate.mysql.facts.server_facts import check_is
 from tidegate.mysql.sql_text.catalog import Ask, rows_of
 from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.position import Position
@@ -108,7 +109,7 @@ class ExactView:
 
         Raises TablesBusy, ViewRefused, SourceRefused, SourceUnavailable.
         """
-        self.connection = WorkerConnection(asked.info)
+        self.connection = asked.another()
         self.at = ""
         try:
             self.connection.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -167,6 +168,7 @@ class ExactView:
         with connect(asked.info) as locking:  # when it is closed its locks are gone, whatever went wrong
             try:
                 with locking.cursor() as cursor:
+                    check_is(asked.server, cursor, asked.info)
                     cursor.execute("SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
                     with _gives_up(asked, locking):
                         cursor.execute(lock)

@@ -24,7 +24,6 @@ from tidegate.errors import (
     CommitOverwritten,
     DeltaUnsupported,
     LakeRefused,
-    SourceUnavailable,
     Terminal,
     TidegateError,
 )
@@ -174,14 +173,8 @@ class WaveReading:
 def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:
     """A connection that reads for a wave: of its server, at its timestamp. Raises SourceRefused, SourceUnavailable."""
     connection = WorkerConnection(info)
-    if (connection.server_id, connection.server_uuid) != (wave.server_id, wave.server_uuid):
-        connection.close()
-        raise SourceUnavailable(
-            "a different server answers now: the wave's mark is at another one",
-            where=info.where,
-            remedy="it is tried again; give the connection the address of one server",
-        )
     try:
+        connection.check_is((wave.server_id, wave.server_uuid))
         connection.see(wave.at_ts)
     except BaseException:
         connection.close()

@@ -29,7 +29,7 @@ from tidegate.limits import ACCEPTANCE_SEGMENTS_MAX
 from tidegate.mysql.capturing.reader import BinlogSource
 from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
 from tidegate.mysql.demands.preflight import SourceDemands, preflight
-from tidegate.mysql.facts.server_facts import SourceFacts, read_facts
+from tidegate.mysql.facts.server_facts import SourceFacts, check_is, read_facts
 from tidegate.mysql.history.continuity import Reader, check_gtids, is_same_server
 from tidegate.mysql.history.other_history import other_history
 from tidegate.mysql.servers.hosts import together
@@ -148,6 +148,7 @@ def _earliest(run: RunningCapture, facts: SourceFacts) -> BinlogCheckpoint:
     if facts.flavour is Flavour.MARIADB:
         with connect(run.connection) as connection, connection.cursor() as cursor:
             try:
+                check_is(facts.server, cursor, run.connection)
                 cursor.execute("SELECT BINLOG_GTID_POS(%s, 4)", (first,))
                 executed = str(cursor.fetchone()[0] or "")
             except (pymysql.err.MySQLError, OSError) as error:

@@ -18,6 +18,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.config import Flavour
+from tidegate.errors import SourceUnavailable
 from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.mysql.facts.cluster import check_in_cluster, in_galera, in_group, read_cut_off
 from tidegate.mysql.facts.managed import ONES_OWN, Managed, read_managed
@@ -88,6 +89,10 @@ class SourceFacts:
     semi_sync_replicas: int = 0
     cut_off: str = ""
     managed: Managed = ONES_OWN
+
+    @property
+    def server(self) -> Server:
+        return self.server_id, self.server_uuid
 
     def value(self, *names: str) -> str:
         """The first of these variables that the server has, "" when it has none: servers rename them."""
@@ -194,6 +199,21 @@ def server_of(variables: Mapping[str, Any]) -> Server:
     if not uuid and variables.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
         uuid = str(variables.get("wsrep_node_name", ""))
     return int(variables.get("server_id", 0)), uuid
+
+
+def check_is(wanted: Server, cursor: Any, info: ConnectionInfo) -> None:
+    """Raises SourceUnavailable at another server than the one that was asked before: a place in the log, and what is
+    visible there, is of that one alone. Raises what PyMySQL does.
+    """
+    cursor.execute(SERVER_IDS)
+    here = server_of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
+    if here != wanted:
+        raise SourceUnavailable(
+            f"this address leads to several servers: one connection to {wanted[0]} {wanted[1]}, the next to {here[0]}"
+            f" {here[1]}",
+            where=info.where,
+            remedy="it is tried again; an address of replicas is no source: name the hosts one by one (hosts)",
+        )
 
 
 def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:

@@ -27,7 +27,7 @@ from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX, SCHEMA_NAMED_TABLES_MAX
 from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
-from tidegate.mysql.facts.server_facts import SourceFacts
+from tidegate.mysql.facts.server_facts import SourceFacts, check_is
 from tidegate.mysql.sql_text.catalog import Name, asked_by, names_there
 from tidegate.mysql.sql_text.sql import quote_name
 from tidegate.mysql.start.ddl_since import ddl_since
@@ -73,6 +73,8 @@ def baseline_writer(
         keeps = pipeline.tables.keeps
         with connect(info) as connection:
             try:
+                with connection.cursor() as cursor:
+                    check_is(facts.server, cursor, info)
                 if pipeline.server(source).start is Start.EARLIEST:
                     versions = read_defaults(connection, source, position, databases=())
                 else:

@@ -22,7 +22,7 @@ from tidegate.config import Flavour
 from tidegate.errors import SourceUnavailable
 from tidegate.limits import SETTLE_SECONDS, SETTLED_POLL_SECONDS
 from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
-from tidegate.mysql.facts.server_facts import SourceFacts, current_position
+from tidegate.mysql.facts.server_facts import SourceFacts, check_is, current_position
 from tidegate.position import Position
 
 _OWNED: Final = re.compile(r"[^,\s]+")
@@ -30,10 +30,11 @@ _OWNED: Final = re.compile(r"[^,\s]+")
 
 def settled(info: ConnectionInfo, facts: SourceFacts) -> SourceFacts:
     """The facts, with a position and GTIDs before which all is committed. Raises SourceUnavailable if a
-    transaction in the log isn't committed after SETTLE_SECONDS.
+    transaction in the log isn't committed after SETTLE_SECONDS, or if another server answers.
     """
     with connect(info) as connection, connection.cursor() as cursor:
         try:
+            check_is(facts.server, cursor, info)
             end = _mariadb(cursor) if facts.flavour is Flavour.MARIADB else _mysql(cursor, facts)
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error

@@ -38,7 +38,7 @@ from tidegate.errors import (
 from tidegate.limits import GATHER_SECONDS, PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.mysql.connecting.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
 from tidegate.mysql.connecting.server_errors import ErrorMeaning, meaning_of_stream
-from tidegate.mysql.facts.server_facts import SERVER_IDS, server_of
+from tidegate.mysql.facts.server_facts import check_is
 from tidegate.mysql.stream import packet_walk
 from tidegate.mysql.stream.packet_walk import SEMI_SYNC_MARK
 from tidegate.position import MysqlGtidSet, Position
@@ -106,7 +106,7 @@ class DumpStream:
         try:
             with connection.cursor() as cursor:
                 if request.server != NO_SERVER:
-                    _check_is(request.server, cursor, info)
+                    check_is(request.server, cursor, info)
                 for name, value in _session_variables(request).items():
                     cursor.execute(f"SET @{name} = %s", (value,))
             connection._next_seq_id = 0  # noqa: SLF001
@@ -278,19 +278,6 @@ class DumpStream:
             case ErrorMeaning.PASSING if code == _MASTER_FATAL_ERROR:
                 return SourceUnwilling(text, where=where, remedy="see the server's error log")
         return named(pymysql.err.OperationalError(code, text), self.info)
-
-
-def _check_is(wanted: Server, cursor: Any, info: ConnectionInfo) -> None:
-    """Raises SourceUnavailable at another server: the place to begin is one in the wanted server's log."""
-    cursor.execute(SERVER_IDS)
-    here = server_of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
-    if here != wanted:
-        raise SourceUnavailable(
-            f"this address leads to several servers: one connection to {wanted[0]} {wanted[1]}, the next to {here[0]}"
-            f" {here[1]}",
-            where=info.where,
-            remedy="it is tried again; an address of replicas is no source: name the hosts one by one (hosts)",
-        )
 
 
 def _session_variables(request: DumpRequest) -> dict[str, str | int]:

@@ -11,14 +11,15 @@ from typing import Any, Self
 
 import pymysql
 
-from tidegate.errors import SourceRefused
+from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
-from tidegate.mysql.facts.server_facts import SERVER_IDS, server_of
+from tidegate.mysql.facts.server_facts import SERVER_IDS, check_is, server_of
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.pump.at_timestamp import seen_at
 from tidegate.pump.cluster import History
 from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.segment import Server
 from tidegate.snapshot.reading.result.plan import SESSION
 from tidegate.snapshot.reading.tidb_definitions import Definitions
 
@@ -66,6 +67,30 @@ class WorkerConnection:
                 remedy="give sql_conn_id the address of the TiDB that the changefeed is of",
             )
 
+    @property
+    def server(self) -> Server:
+        return self.server_id, self.server_uuid
+
+    def another(self) -> WorkerConnection:
+        """A second connection to the same server. Raises SourceRefused, SourceUnavailable (another server answers)."""
+        made = WorkerConnection(self.info, changefeed=self.changefeed)
+        try:
+            made.check_is(self.server)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def check_is(self, server: Server) -> None:
+        """Raises SourceUnavailable at another server."""
+        if self.server != server:
+            raise SourceUnavailable(
+                f"a different server answers now: {self.server_id} {self.server_uuid}, and {server[0]} {server[1]} is"
+                " read",
+                where=self.info.where,
+                remedy="it is tried again; give the connection the address of one server",
+            )
+
     def see(self, at_ts: int) -> None:
         """Read a TiDB as it was at a timestamp from here on; 0: as it is. Raises SourceRefused, SourceUnavailable."""
         if self.at_ts != at_ts:
@@ -76,7 +101,21 @@ class WorkerConnection:
         """The tables as the server has them where it is read. Raises SourceRefused, SourceUnavailable."""
         if self.is_tidb:
             return self._definitions.at(source, set(names), self.at_ts)
-        return _shown_versions(self.info, source, self.server_id, set(names))
+        return self._shown_versions(source, set(names))
+
+    def _shown_versions(self, source: str, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], TableVersion]:
+        """The versions as a MySQL or MariaDB shows them. Raises SourceRefused, SourceUnavailable."""
+        if not wanted:
+            return {}
+        try:
+            with connect(self.info) as connection:
+                with connection.cursor() as cursor:
+                    check_is(self.server, cursor, self.info)
+                place = Position.of(f"{self.server_id}.0", 0)
+                read = read_schema(connection, source, lambda *name: name in wanted, place, only=wanted)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self.info) from error
+        return {(version.database, version.table): version for version in read if version.table}
 
     def ask(self, sql: str, values: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
         """All rows. Raises SourceRefused, SourceUnavailable."""
@@ -86,21 +125,6 @@ class WorkerConnection:
                 return [tuple(_text(cell) for cell in row) for row in cursor.fetchall()]
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
-
-
-def _shown_versions(
-    info: ConnectionInfo, source: str, server_id: int, wanted: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], TableVersion]:
-    """The versions as a MySQL or MariaDB shows them. Raises SourceRefused, SourceUnavailable."""
-    if not wanted:
-        return {}
-    try:
-        with connect(info) as connection:
-            place = Position.of(f"{server_id}.0", 0)
-            read = read_schema(connection, source, lambda *name: name in wanted, place, only=wanted)
-    except (pymysql.err.MySQLError, OSError) as error:
-        raise named(error, info) from error
-    return {(version.database, version.table): version for version in read if version.table}
 
 
 def _text(cell: Any) -> Any:
