@@ -217,8 +217,8 @@ def _take(app: Application, window: Window) -> None:
 
 
 def _reached(app: Application, window: Window) -> int:
-    """Up to where silver has a part of the window's tables. A followed statement counts, too: the rows after it may be
-    of a further commit.
+    """Up to where silver has a part of the window's tables. A followed statement counts, too: the
+    rows after it may be of a further commit.
     """
     return max((max(of.after_ts, app.positions.reached(name)) for name, of in window.tables.items()), default=0)
 

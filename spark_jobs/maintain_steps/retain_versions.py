@@ -102,8 +102,9 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
 
 
 def _same_rows(job: Maintenance, table: SilverTable, row: Mapping[str, Any]) -> int | None:
-    """The newest version, if it has the same rows and columns as that of a row of control/cuts; None if it hasn't, or
-    if the log can't tell. Others' rewrites that lost rows say that they changed none: apply holds the table for them.
+    """The newest version, if it has the same rows and columns as a row of control/cuts names; None
+    if it hasn't, or if the log can't tell. Others' rewrites may lose rows and say dataChange: false:
+    apply holds the table for them.
     """
     log, version = job.log(table), row["delta_version"]
     newest = job.files(table)

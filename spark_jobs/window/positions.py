@@ -91,14 +91,14 @@ class Positions:
         """Up to where silver has a logical table, by its own word; 0 where it can't be read
         (unread).
 
-        A TRUNCATE is a commit before that of the rows after it, and takes in all rows before it. After a kill in
-        between, or where the rows are refused, silver has none from before: a window that ended there would add some.
+        A TRUNCATE is one commit, the rows after it are another. After a kill in between, or where
+        the rows are refused, silver has no rows from before: a window ending there would add some.
         """
         return self._of_silver(name).rows_ts
 
     def reached(self, name: str) -> int:
-        """The newest commit_ts of silver's own commits. It is above `written` where a statement is followed, and the
-        rows after it aren't written.
+        """The newest commit_ts of silver's own commits. It is above `written` where a statement is
+        followed, and the rows after it aren't written.
         """
         return self._of_silver(name).own_ts
 

@@ -60,8 +60,8 @@ class SilverPast:
         self.older.forget(leases)
 
     def check_published(self) -> None:
-        """Raises SilverUnlike if another writer took rows back, or lost some: the new version would count as published,
-        and no apply would see it any more.
+        """Raises SilverUnlike if another writer took rows back, or lost some: the new version would
+        count as published, and no apply would see it any more.
         """
         said, app_id = said_by(self._newest()), tables.app_id(self.pipeline.pipeline, self.name)
         verdict = compared(self.lake, self.lake.log(self.rows.path), app_id, said)

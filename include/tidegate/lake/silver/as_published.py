@@ -56,7 +56,8 @@ def own_ts(state: TableState, app_id: str) -> int:
 
 
 def emptied_ts(state: TableState, app_id: str, name: str) -> int:
-    """The newest statement on a plain table, of this name at the source, that left silver without rows; 0 for none.
+    """The newest statement on a plain table to leave silver without rows; 0 for none. name: of the
+    table at the source.
 
     It stands under an id of its own (SilverWriter.ddl_id): the rows after it are another commit.
     """
@@ -113,8 +114,8 @@ def shown_by(lake: LakeFiles, log: DeltaLog, state: TableState, app_id: str, sai
 
 
 def compared(lake: LakeFiles, log: DeltaLog, app_id: str, said: Said) -> Answer:
-    """The newest state of a table against its row of control/cuts. A job asks this before it names a newer version
-    there: all acts of others below that version count as seen then.
+    """The newest state of a table against its row of control/cuts. A job asks this before naming a
+    newer version there: others' acts below it count as seen then.
 
     Raises LakeUnavailable, LakeRefused.
     """

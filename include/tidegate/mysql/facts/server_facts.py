@@ -202,8 +202,8 @@ def server_of(variables: Mapping[str, Any]) -> Server:
 
 
 def check_is(wanted: Server, cursor: Any, info: ConnectionInfo) -> None:
-    """Raises SourceUnavailable at another server than the one that was asked before: a place in the log, and what is
-    visible there, is of that one alone. Raises what PyMySQL does.
+    """Raises SourceUnavailable at another server than the one asked before: places in the log are
+    its own. Raises PyMySQL's errors.
     """
     cursor.execute(SERVER_IDS)
     here = server_of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
