@@ -58,15 +58,21 @@ def check_moved(before: Kept, old: TableVersion, after: Kept, new: TableVersion)
 
 def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) -> Iterator[tuple[Column, str, str]]:
     """Staying columns with other rules: the section of the file, and its present effect."""
-    had = {c.id: (before.takes(old, c), before.rules.mask(c.name, c.comment)) for c in old.columns}
+    had = {c.id: (before.takes(old, c), _acts(before, c)) for c in old.columns}
     for column in new.columns:
-        taken, rule = after.takes(new, column), after.rules.mask(column.name, column.comment)
-        was_taken, old_rule = had.get(column.id, (taken, rule))
+        taken, mask = after.takes(new, column), _acts(after, column)
+        was_taken, old_mask = had.get(column.id, (taken, mask))
         if was_taken != taken:
             yield column, COLUMNS, "keeps" if taken else "leaves out"
-        elif taken and old_rule != rule:
-            begins = "masks" if old_rule is None else "masks otherwise"
-            yield column, MASKS, "doesn't mask" if rule is None else begins
+        elif taken and old_mask != mask:
+            begins = "masks" if old_mask is None else "masks otherwise"
+            yield column, MASKS, "doesn't mask" if mask is None else begins
+
+
+def _acts(kept: Kept, column: Column) -> str | None:
+    """The identity of a column's mask: rules that act alike may stand in several lines of the file."""
+    mask = kept.mask(column)
+    return mask.identity if mask is not None else None
 
 
 def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, due: frozenset[str]) -> None:

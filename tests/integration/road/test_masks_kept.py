@@ -136,6 +136,36 @@ def test_renames_under_a_rule_keep_the_masks(
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
 
 
+def test_renames_between_rules_that_act_alike_hold_nothing(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of tables, and of columns. A rule that acts otherwise still holds both tables of a swap."""
+    database = fresh_database(mariadb)
+    rules = [f"{{match: '{database}.{name}', columns: [{column}], {HMAC}}}" for name in "tu" for column in "ab"]
+    road = masking(
+        mariadb, tmp_path, database, ", ".join([*rules, f"{{match: '{database}.v', columns: [a], how: null}}"])
+    )
+    for name in "tuv":
+        run(mariadb, database, f"""
+            CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(40))
+            INSERT INTO {name} VALUES (1, '{PLAIN} {name}')
+        """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    run(mariadb, database, """
+        ALTER TABLE t RENAME COLUMN a TO b
+        RENAME TABLE t TO x, u TO t, x TO u
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    assert silver_of(road, f"{database}.t", "id, a") == [(1, coded(f"{PLAIN} u"))]
+    assert silver_of(road, f"{database}.u", "id, b") == [(1, coded(f"{PLAIN} t"))]
+    assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
+    run(mariadb, database, "RENAME TABLE t TO x, v TO t, x TO v")
+    road.capture()
+    assert held(road.apply(spark)).keys() == {f"{database}.t", f"{database}.v"}
+
+
 def test_a_rename_that_alters_masks_what_it_adds_and_keeps_no_mask_of_a_former_value(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
