@@ -75,6 +75,7 @@ class People:
         server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
         self._people = [Person(server) for _ in range(3)]
         self._columns: dict[str, list[str]] = {}
+        self._types: dict[tuple[str, str], str] = {}  # also of tables that are gone
 
     def note(self, line: str) -> None:
         with self._book.open("a") as book:
@@ -166,12 +167,13 @@ class People:
         return [name for name in self._columns[table.name] if name not in COLUMNS[table.kind]]
 
     def _look(self) -> None:
-        select = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = %s ORDER BY 1, 2"
+        names = "table_name, column_name, column_type FROM information_schema.columns"
         self._columns.clear()
         with self._server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(select, (DATABASE,))
-            for table, column in cursor.fetchall():
+            cursor.execute(f"SELECT {names} WHERE table_schema = %s ORDER BY 1, ordinal_position", (DATABASE,))
+            for table, column, kind in cursor.fetchall():
                 self._columns.setdefault(str(table), []).append(str(column))
+                self._types[table, column] = kind if isinstance(kind, str) else kind.decode()
 
     def _send(self, person: Person, statement: str) -> bool:
         return self._try(person, lambda cursor: cursor.execute(statement))
@@ -194,7 +196,7 @@ class People:
         """Some that belong together, in order."""
         rng, table = self._rng, self._rng.choice(self._tables)
         if table.name not in self._columns:
-            return [f"CREATE TABLE {table.name} {SCHEMAS[table.kind]}"]
+            return [self._create(table)]
         if rng.random() < 0.55:
             actions = [self._action(table) for _ in range(rng.choice([1, 1, 1, 2]))]
             return [f"ALTER TABLE {table.name} {', '.join(actions)}"]
@@ -206,11 +208,20 @@ class People:
         }
         return rng.choices(list(kinds), list(kinds.values()))[0](table)
 
+    def _create(self, table: Table) -> str:
+        """Mostly with the types that its columns had last: a past of other types makes it wait."""
+        schema = SCHEMAS[table.kind]
+        if self._rng.random() < 0.9:
+            for column, (first, *_) in _OWN[table.kind].items():
+                plain = first.removesuffix(" NOT NULL")
+                schema = schema.replace(f"{column} {plain}", f"{column} {self._types.get((table.name, column), plain)}")
+        return f"CREATE TABLE {table.name} {schema}"
+
     def _empties(self, table: Table) -> list[str]:
         return [self._rng.choice(["TRUNCATE TABLE ", "DELETE FROM ", "DROP TABLE "]) + table.name]
 
     def _made_again(self, table: Table) -> list[str]:
-        return [f"DROP TABLE {table.name}", f"CREATE TABLE {table.name} {SCHEMAS[table.kind]}"]
+        return [f"DROP TABLE {table.name}", self._create(table)]
 
     def _renames(self, table: Table) -> list[str]:
         """To a name that is free, there and back, or in a swap of names."""
