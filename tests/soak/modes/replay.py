@@ -42,6 +42,7 @@ class Replay:
         self._flavour = "mysql" if server.flavour == "mysql" else "mariadb"
         self._file, self._at = binlog_end(server)
         self._commits = 0
+        self._second = 0  # of the newest commit: they come in order, whenever their statements began
         self._commit_second = 0  # of the transaction at hand, by its GTID event; 0: a MariaDB has none
         self._open: list[bytes] = []  # TABLE_MAP and rows of a transaction
         self._prepared: dict[str, list[bytes]] = {}  # the same, of branches that nobody has answered
@@ -109,7 +110,8 @@ class Replay:
 
     def _moment(self, second: int) -> Moment:
         self._commits += 1
-        return Moment(self._commits, second)
+        self._second = max(self._second, second)
+        return Moment(self._commits, self._second)
 
     def _statement(self, event: bytes, second: int) -> None:
         """QUERY_EVENT: https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binary__log_1_1Query__event.html"""
