@@ -31,6 +31,7 @@ from spark_jobs.window.shape.kept import apart
 from spark_jobs.window.shape.shapes import kept_of
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.lake.silver.as_published import EMPTIED
 from tidegate.lake.silver.silver_tables import add_columns, columns_added, describe_silver, empty_silver, reshaped
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
@@ -113,7 +114,7 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
     elif writer.entry.routed:
         empty_shard(writer, version)
     else:
-        done, sources = (writer.ddl_id("rows", version), version.commit_ts), writer.sources_of(old)
+        done, sources = (writer.ddl_id(EMPTIED, version), version.commit_ts), writer.sources_of(old)
         empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape, sources)
 
 

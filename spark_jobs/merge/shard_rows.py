@@ -15,6 +15,7 @@ from tidegate.delta.table.actions import moved
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch
+from tidegate.lake.silver.as_published import EMPTIED
 from tidegate.lake.silver.silver_tables import empty_silver, has_shards
 from tidegate.limits import SHARD_DRIVER_ROWS_MAX
 from tidegate.merge.silver_sql import SilverShape
@@ -27,10 +28,10 @@ from tidegate.upsert.group import Group
 def empty_shard(writer: SilverWriter, version: TableVersion) -> None:
     """Delete the rows of its shard, once."""
     shard = dict(zip(tables.SHARDS, version.physical, strict=True))
-    group, done = Group(shard), (writer.ddl_id("rows", version), version.commit_ts)
+    group, done = Group(shard), (writer.ddl_id(EMPTIED, version), version.commit_ts)
     state = writer.log.state()
     if not _by_position(writer, state, group.files(state.files)):
-        writer.once("rows", version, lambda private: f"DELETE FROM {private.target}{writer.only(version)}")
+        writer.once(EMPTIED, version, lambda private: f"DELETE FROM {private.target}{writer.only(version)}")
         return
 
     def decide(read: TableState) -> Change | None:
@@ -46,7 +47,7 @@ def empty_of_no_shard(writer: SilverWriter, version: TableVersion, shape: Silver
     """Remove rows of silver that belong to no shard: those of an unrouted table of the same name. True if silver had no
     others; then it has the shape now.
     """
-    state, done = writer.log.state(), (writer.ddl_id("rows", version), version.commit_ts)
+    state, done = writer.log.state(), (writer.ddl_id(EMPTIED, version), version.commit_ts)
     if not state.live:
         return False
     if has_shards(state):

@@ -26,6 +26,7 @@ from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.table.state import TableState
 from tidegate.lake.schema_history.schema_rows import table_rows
+from tidegate.lake.silver.as_published import ddl_id
 from tidegate.lake.silver.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
@@ -129,7 +130,7 @@ class SilverWriter:
         self.change(work, (self.ddl_id(what, version), version.commit_ts))
 
     def ddl_id(self, what: str, version: TableVersion) -> str:
-        return f"{self.app_id}/ddl/{version.source}.{version.name}/{what}"
+        return ddl_id(self.app_id, version.source, version.name, what)
 
     def shape_of(self, version: TableVersion) -> SilverShape:
         return shape_in(self.app, self.entry, [version])

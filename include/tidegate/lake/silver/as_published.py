@@ -26,6 +26,8 @@ from tidegate.lake.silver.rewrites import worst_rewrite
 from tidegate.standing.silver import NO_SILVER, Answer, Said, Shown, answer, is_same_log
 from tidegate.tables import CUTS
 
+EMPTIED: Final = "rows"  # the work of a statement that removes all rows, in its ddl_id
+_DDL: Final = "/ddl/"
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
 _COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at"]
 _CLOCKS_MS: Final = 1000  # a row is stamped directly after its commit, perhaps by another clock
@@ -55,13 +57,19 @@ def own_ts(state: TableState, app_id: str) -> int:
     return max((at for name, at in state.transactions.items() if is_own(name, app_id)), default=0)
 
 
+def ddl_id(app_id: str, source: str, name: str, what: str) -> str:
+    """The application id of one kind of work for a table's DDL. name: of the table at the source.
+
+    The rows after a statement are another commit, under app_id itself.
+    """
+    return f"{app_id}{_DDL}{source}.{name}/{what}"
+
+
 def emptied_ts(state: TableState, app_id: str, name: str) -> int:
     """The newest statement on a plain table to leave silver without rows; 0 for none. name: of the
     table at the source.
-
-    It stands under an id of its own (SilverWriter.ddl_id): the rows after it are another commit.
     """
-    begin, end = f"{app_id}/ddl/", f".{name}/rows"
+    begin, end = f"{app_id}{_DDL}", f".{name}/{EMPTIED}"  # of any source: the file may have renamed it
     ours = (at for of, at in state.transactions.items() if of.startswith(begin) and of.endswith(end))
     return max(ours, default=0)
 
