@@ -65,6 +65,9 @@ PAGE_LAKE_SECONDS: Final = 3.0
 PAGE_OLD_SECONDS: Final = 30.0
 PAGE_FIRST_SECONDS: Final = 10.0
 PAGE_ACT_SECONDS: Final = 30.0
+# Of a lake without an answer so many questions wait at the same time, each in a thread; further ones aren't asked. And
+# so many actions of people.
+PAGE_HUNG_THREADS_MAX: Final = 16
 # The page of all pipelines asks so many lakes at the same time.
 PAGE_VIEW_THREADS_MAX: Final = 16
 # The newest changes of columns that a pipeline's page shows.
