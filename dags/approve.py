@@ -7,7 +7,8 @@
 
 **How it runs:** a table that is held for approval starts a run by itself, within seconds. Its task *approve* waits
 under **Required Actions** with the statement, its place in the binlog and two answers. Only this table waits. All
-others continue, and a waiting run uses no worker. A run started by hand asks about every waiting table.
+others continue, and a waiting run uses no worker. A run started by hand asks about every waiting table. Unlike other
+DAGs, this one begins unpaused. If somebody pauses it, nobody is asked: the page of the pipeline then says so.
 
 *Approve* releases the table at once, and it catches up from bronze. *Keep holding* changes nothing.
 `tidegate release PIPELINE TABLE` does the same as *Approve*. The question here then has no effect.
@@ -57,6 +58,8 @@ for file in pipelines.good_files():
         continue
     arguments = dag_arguments(pipeline, "approve", {}, __doc__)
     arguments["max_active_runs"] = _QUESTIONS_MAX
+    # It may come when the file gets its first `ask`: paused, it would ask nobody, and a question changes nothing.
+    arguments["is_paused_upon_creation"] = False
     with DAG(
         schedule=[questions_asset(pipeline)],
         description=f"What of {pipeline.pipeline} waits for a person's answer",

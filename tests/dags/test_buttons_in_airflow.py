@@ -1,7 +1,8 @@
 """A person presses the page's buttons in a real Airflow: behind its login, in the DAG's tab, with its own rights.
 
-In:  a lake with a table that waits for approval of a statement, and one that waits for a release.
-Out: both are released, recorded under the name of Airflow's user.
+In:  a lake with a table that waits for approval of a statement, and one that waits for a release; the pipeline file
+     says `ask` only once Airflow runs.
+Out: Airflow asks, without anybody unpausing the new DAG. Both are released, recorded under the name of Airflow's user.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
@@ -58,16 +60,39 @@ def press(chromium: Chrome, log: Log, name: str, words: list[str], screenshots: 
     assert state(log, name) is State.RELEASED
 
 
+class ReadingOften(AirflowInstance):
+    """It reads DAG files every half minute, as an Airflow without settings does."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._environment |= {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30"}
+
+
+def is_asked(airflow: AirflowInstance) -> bool:
+    questions = airflow.get("/dags/road__approve/dagRuns/~/hitlDetails")["hitl_details"]
+    return [question["subject"] for question in questions] == ["shop.a: may silver follow this DDL?"]
+
+
 def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> None:
     screenshots = Path(os.environ.get("SCREENSHOTS", tmp_path))
     pipelines = tmp_path / "pipelines"
     pipelines.mkdir()
     log = waiting(tmp_path)
-    log.file.rename(pipelines / "road.yaml")
-    with AirflowInstance(tmp_path / "airflow", pipelines, {"c": NO_SERVER, "d": NO_SERVER}) as airflow:
+    asks = log.file.read_text()
+    file = pipelines / "road.yaml"
+    file.write_text(asks.replace("drop_column: ask, ", ""))
+    with ReadingOften(tmp_path / "airflow", pipelines, {"c": NO_SERVER, "d": NO_SERVER}) as airflow:
+        airflow.wait_for(lambda: airflow.get(f"/dags/{DAG}"), 600, "Airflow has the DAGs")
+        file.write_text(asks)
+        airflow.wait_for(lambda: airflow.get("/dags/road__approve"), 600, "and the new one")
+        airflow.wait_for(lambda: is_asked(airflow), 600, "which asks, though nobody has unpaused it")
         with browser() as chromium:
             resize(chromium, 1400)
             log_in(chromium, airflow)
+            see(chromium, f"{airflow.url}/tidegate/dags/{DAG}", ["Required Actions of road__approve"])
+            click(chromium, "a[href$='required_actions?response_received=false']")
+            see(chromium, None, ["shop.a: may silver follow this DDL?"])
+            chromium.save_screenshot(str(screenshots / "airflow-required-actions.png"))
             tab = f"{airflow.url}/dags/{DAG}/plugin/tidegate_pipeline"
             for name, words in (
                 ("shop.a", ["Approve the statement ...", "Approve the statement: shop.a", DDL, "- v", "+ note text"]),

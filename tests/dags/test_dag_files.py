@@ -141,6 +141,13 @@ def test_capture_runs_continuously_in_a_dag_per_source(parsed: dict[str, Any]) -
     assert pauses == [3, 0, 0], "one source: pause what fails for good; several: the sensor waits after a refusal"
 
 
+def test_a_dag_that_only_asks_begins_unpaused_and_any_other_as_airflow_is_set(parsed: dict[str, Any]) -> None:
+    """It comes when `ask` is added to the file, long after a person has unpaused the others. Nobody looks for it."""
+    begins = {dag_id: dag["serialised"]["dag"].get("is_paused_upon_creation") for dag_id, dag in parsed["dags"].items()}
+    assert begins.pop("shop__approve") is False
+    assert set(begins.values()) == {None}
+
+
 def test_a_spark_job_that_hangs_is_ended(parsed: dict[str, Any]) -> None:
     for kind, seconds in (("apply", 3600 + JOB_HANGS_SECONDS), ("maintain", JOB_HANGS_SECONDS)):
         (task,) = parsed["dags"][f"shop__{kind}"]["serialised"]["dag"]["tasks"]
