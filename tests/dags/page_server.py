@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fastapi import HTTPException, Request
+from fastapi import Request
 
 from tests.support.pipeline_views import CUT
 from tidegate.connections import from_text
@@ -22,6 +22,7 @@ from tidegate.lake.schema_history.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineFile, PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.version_changes import changes
+from tidegate_airflow.page.questions import Asker
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
@@ -72,6 +73,7 @@ def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers
     patch.setattr(application, "_allowed", lambda *_: [view.pipeline for view in views.values()])
     patch.setattr(application.rights, "may_edit", lambda *_: False)
     patch.setattr(application.rights, "may_see_import_errors", lambda *_: False)
+    patch.setattr(application.rights, "asker_of", lambda _: Asker.RUNS)
     overrides: dict[Any, Any] = {application.rights.may_read: lambda: None}
     overrides[_get_user()] = lambda: None
     with _running(patch, overrides) as url:
@@ -81,12 +83,14 @@ def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers
 @contextmanager
 def served_by(patch: pytest.MonkeyPatch, file: Path, connection: str = NO_SERVER) -> Iterator[str]:
     """A pipeline of real files, under the rights of Airflow's own SimpleAuthManager: the cookie `user` is ann, of role
-    user, or vic, of role viewer. Airflow's tokens and its database are left out; it knows no teams.
+    user, or vic, of role viewer; anybody else has a token of Airflow's, or none. Airflow's database is left out; it
+    knows no teams.
 
     connection: as JSON, of all its sources.
     """
     from airflow.api_fastapi.app import create_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import resolve_user_from_token
     from airflow.models.dag import DagModel
 
     from tidegate.pipelines import PipelineReaders, load
@@ -96,15 +100,14 @@ def served_by(patch: pytest.MonkeyPatch, file: Path, connection: str = NO_SERVER
         name: SimpleAuthManagerUser(username=name, role=role) for name, role in (("ann", "user"), ("vic", "viewer"))
     }
 
-    def get_user(request: Request) -> SimpleAuthManagerUser:
+    async def get_user(request: Request) -> Any:
         user = users.get(request.cookies.get("user", ""))
-        if user is None:
-            raise HTTPException(401)
-        return user
+        return user or await resolve_user_from_token(request.cookies.get("_token"))
 
     create_auth_manager()
     known = from_text("AIRFLOW_CONN_C", connection)
     patch.setattr(DagModel, "get_team_name", lambda *_, **__: None)
+    patch.setattr(DagModel, "get_dagmodel", lambda dag_id: DagModel(dag_id=dag_id, is_paused=False, is_stale=False))
     patch.setattr(DagModel, "get_dag_id_to_team_name_mapping", lambda *_, **__: {})
     patch.setattr(application, "_readers", PipelineReaders(lambda _: known, lambda _: known))
     patch.setattr(application, "source_connection", lambda _: known)

@@ -144,7 +144,9 @@ def test_a_viewer_has_no_button_and_is_refused(world: World) -> None:
         assert not chromium.find_elements(By.CSS_SELECTOR, "a[href$='#acts']")
         see(chromium, world.table, ["held", "What ends it", "tidegate release"])
         assert not chromium.find_elements(By.CSS_SELECTOR, "a.button, form[method=post]")
-        see(chromium, f"{world.acts}?name=shop.a&action=approve", ["Forbidden"])
+        see(chromium, f"{world.acts}?name=shop.a&action=approve", ["Not allowed", "right to edit the DAG road__apply"])
+        click(chromium, "a[href^='table?']")
+        see(chromium, None, ["held", "What ends it"])
     assert world.post(fields, "vic") == 403
     assert world.post(fields, "nobody") == 401
     assert world.state() is State.HELD

@@ -8,20 +8,28 @@ import time
 import urllib.error
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.dags.browser import browser, see
 from tests.dags.page_server import served_by
 from tests.dags.test_page_acts import World, as_user
 from tests.dags.waiting_table import waits_for_approval
 from tests.support.pipeline_views import pipeline, view
+from tidegate import tables
+from tidegate.cli.main import app as command_line
+from tidegate.lake import control
 from tidegate.lake.people.audit import actions
+from tidegate.lake.standing.held import to_row
 from tidegate.lake.storage import storage_options
 from tidegate.patience import NoAnswer, Patience
 from tidegate.pipelines import PipelineView, watching
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
@@ -149,6 +157,105 @@ def test_an_action_whose_end_isnt_known_says_so(world: World, monkeypatch: pytes
         time.sleep(0.1)
     assert world.state() is State.RELEASED
     assert "Done." in world.get(f"{world.table}&done={fields['id']}", "ann")
+
+
+@pytest.fixture
+def slow_look(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLook]:
+    made = SlowLook()
+    monkeypatch.setattr(watching, "look", made.look)
+    yield made
+    made.ends.set()
+
+
+class SlowLook:
+    """From the call of `slow` on the next look has read the lake when `has_read` is set, and comes back at `ends`."""
+
+    def __init__(self) -> None:
+        self.has_read, self.ends = threading.Event(), threading.Event()
+        self.is_slow = False
+        self._look = watching.look
+
+    def look(self, *arguments: Any) -> PipelineView:
+        seen = self._look(*arguments)
+        if self.is_slow:
+            self.is_slow = False
+            self.has_read.set()
+            self.ends.wait(60)
+        return seen
+
+
+def act_during_a_look(world: World, look: SlowLook) -> str:
+    """Approve while a look from before is under way; the address of the table's page then."""
+    fields = world.ask("ann")
+    look.is_slow = True
+    threading.Thread(target=world.get, args=(f"{world.url}/dags/road__apply", "ann"), daemon=True).start()
+    assert look.has_read.wait(60)
+    assert world.post(fields, "ann") == 303
+    assert world.state() is State.RELEASED
+    return f"{world.table}&done={fields['id']}"
+
+
+def test_whoever_acted_sees_the_state_after_it_though_an_older_look_is_under_way(
+    world: World, slow_look: SlowLook
+) -> None:
+    after = act_during_a_look(world, slow_look)
+    threading.Timer(0.5, slow_look.ends.set).start()
+    shown = world.get(after, "ann")
+    assert "catching up" in shown
+    assert "Done." in shown
+    assert "read again" not in shown, "it is the newest"
+
+
+def test_a_page_from_before_ones_own_action_says_so(world: World, slow_look: SlowLook) -> None:
+    after = act_during_a_look(world, slow_look)
+    shown = world.get(after, "ann")
+    assert "Sent." in shown
+    assert "from before the last action: the lake is being read again" in shown
+    assert "from before the last action: the lake is being read again" in world.get(
+        f"{world.url}/dags/road__apply", "ann"
+    )
+    slow_look.ends.set()
+    end = time.monotonic() + 30
+    while "read again" in (shown := world.get(after, "ann")) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert "read again" not in shown
+    assert "catching up" in shown
+    assert "Done." in shown
+
+
+def test_a_page_of_another_process_than_the_acting_one_is_read_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's API server may have several: this one has looked a moment ago, and another one acts."""
+    world.get(world.table, "ann")
+    monkeypatch.setattr(watching, "PAGE_LOOK_SECONDS", 60.0)
+    world.get(world.table, "ann")
+    command = ["release", str(world.log.file), "shop.a"]
+    assert CliRunner().invoke(command_line, command).exit_code == 0
+    assert world.state() is State.RELEASED
+    assert "catching up" in world.get(world.table, "ann")
+
+
+def test_a_hung_lake_holds_few_threads_whatever_names_are_asked_for(
+    world: World, slow_look: SlowLook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of names that no table has, none; of tables, a bounded number."""
+    from tidegate_airflow.page import patient
+
+    for name in ("shop.b", "crm.c"):
+        stops = Standing(State.HELD, "the disk is full", Cause.FAULT, 1)
+        control.append(world.log.lake, tables.TABLE_STATES, [to_row(stops, "road", name, datetime.now(UTC))])
+    monkeypatch.setattr(patient, "PAGE_LAKE_SECONDS", 0.05)
+    monkeypatch.setattr(patient, "PAGE_HUNG_THREADS_MAX", 2)
+    monkeypatch.setattr(watching.PipelineReader, "schema_changes", lambda *_: slow_look.ends.wait(120))
+    for name in ("shop.a", "shop.b", "crm.c", *(f"no.{number}" for number in range(20))):
+        shown = world.get(f"{world.url}/dags/road__apply/table?name={name}", "ann")
+        said = "Nothing is known of this table." if name.startswith("no.") else "The lake hasn't answered yet"
+        assert said in shown, name
+    asked = sorted(
+        each.name for each in threading.enumerate() if each.name.startswith(("tidegate-shop", "tidegate-no"))
+    )
+    assert [name.partition(" ")[0] for name in asked] == ["tidegate-shop.a", "tidegate-shop.b"]
 
 
 class Slow:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +38,46 @@ def get(url: str) -> tuple[int, str]:
             return int(answer.status), str(answer.read().decode())
     except urllib.error.HTTPError as error:
         return error.code, ""
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    ("path", "cookie", "code", "words"),
+    [
+        ("dags/road__apply/act?name=shop.a&action=approve", "user=vic", 403, "right to edit the DAG road__apply"),
+        ("dags/road__apply/act?name=shop.a&action=frobnicate", "user=ann", 422, "action: Input should be"),
+        ("dags/road__apply?page=0", "user=vic", 422, "page: Input should be greater"),
+        ("dags/other__apply/act?name=shop.a&action=approve", "user=ann", 404, "isn&#x27;t the apply DAG of a pipeline"),
+        ("dags/road__apply/nowhere", "user=vic", 404, "Not Found"),
+        ("dags/road__apply/table?name=shop.a", "", 401, "You aren&#x27;t logged in"),
+        ("dags/road__apply/table?name=shop.a", "_token=not.a.token", 403, "You aren&#x27;t logged in"),
+        ("", "_token=not.a.token", 403, "You aren&#x27;t logged in"),
+    ],
+)
+def test_a_browser_gets_a_refusal_in_words_and_a_program_json(
+    url: str, path: str, cookie: str, code: int, words: str
+) -> None:
+    got, shown, kind = ask(f"{url}/{path}", cookie, BROWSER)
+    assert (got, kind) == (code, "text/html; charset=utf-8")
+    assert words in shown
+    assert "<title>" in shown
+    roots = re.findall("href='((?:\\.\\./)*)'>All pipelines", shown)
+    assert roots == ["../" * path.partition("?")[0].count("/")], "the way back"
+    login = re.findall("href='([^']*api/v2/auth/login[^']*)'", shown)
+    assert bool(login) is ("logged in" in words)
+    assert not login or login[0].endswith("login?next=" + urllib.parse.quote(f"/{path}", safe=""))
+    got, shown, kind = ask(f"{url}/{path}", cookie, "*/*")
+    assert (got, kind) == (code, "application/json")
+    assert json.loads(shown)["detail"]
+
+
+def ask(url: str, cookie: str, accept: str) -> tuple[int, str, str]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        opener.open(urllib.request.Request(url, headers={"Cookie": cookie, "Accept": accept}))
+    return caught.value.code, caught.value.read().decode(), str(caught.value.headers["content-type"])
 
 
 @pytest.mark.parametrize("dag_id", ["road__report", "__report", "road"])

@@ -59,7 +59,8 @@ RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 @dataclass(frozen=True, slots=True)
 class PipelineView:
     """One look. error: why the lake can't be read, fault: its class; the rest is of no lake then. at:
-    Unix seconds. is_old: the lake gives no answer to a newer look.
+    Unix seconds. is_old: the lake gives no answer to a newer look. is_before_act: somebody has acted
+    since, and a newer look is under way.
 
     failed_snapshots: of each table of a source whose last snapshot to end failed. captures: by
     source, the last words of captures on this machine. changes: (logical table, change), the newest
@@ -81,6 +82,7 @@ class PipelineView:
     maintained: LastMaintain | None = None
     fault: str = ""
     is_old: bool = False
+    is_before_act: bool = False
 
     @property
     def health(self) -> Health:

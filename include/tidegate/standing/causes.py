@@ -33,6 +33,10 @@ class Cause(StrEnum):
     FAULT = "fault"  # anything else; `fault` is the exception's class
 
 
+# A person's answer ends them, which Airflow asks for if the pipeline file says `ask`.
+ASK_A_PERSON: Final = (Cause.DDL_ASKS, Cause.PARKED)
+
+
 class Emptying(StrEnum):
     """Whether TRUNCATE, DROP, CREATE or a rename away at the source ends a wait."""
 

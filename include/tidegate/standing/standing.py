@@ -13,7 +13,7 @@ from typing import Final
 from tidegate.errors import PastDamaged, PastUnlike, RuleChanged
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion
-from tidegate.standing.causes import ENDS, Cause, Emptying, Word
+from tidegate.standing.causes import ASK_A_PERSON, ENDS, Cause, Emptying, Word
 from tidegate.tables import State
 
 _LACKS_PAST: Final = (PastUnlike.__name__, PastDamaged.__name__)
@@ -149,7 +149,7 @@ class Standing:
     @property
     def asks(self) -> bool:
         """Whether it waits for a person's answer."""
-        return self.state is State.HELD and self.cause in (Cause.DDL_ASKS, Cause.PARKED)
+        return self.state is State.HELD and self.cause in ASK_A_PERSON
 
     @property
     def is_unread(self) -> bool:

@@ -6,6 +6,7 @@ Out: HTML. A button leads to a page that says what it will do; only the form the
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import dataclass
 from html import escape
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.actions.offers import Offer
     from tidegate.lake.people.audit import Recorded
     from tidegate.lake.schema_history.schema_changes import SchemaChange
+    from tidegate.pipelines import PipelineView
     from tidegate.standing.standing import Standing
 
 _SHOWN: Final = 20
@@ -44,13 +46,26 @@ class TableActions:
 NO_ACTIONS: Final = TableActions()
 
 
-def banner(actions: TableActions) -> str:
-    """The outcome of the action that the user comes from."""
+def banner(actions: TableActions, *, is_late: bool = False) -> str:
+    """The outcome of the action that the user comes from. is_late: the lake hasn't said yet what was done."""
     known = next((each for each in actions.past if actions.done and each.action.id == actions.done), None)
+    if known is None and actions.done and is_late:
+        return "<p class='said' role='status'><b>Sent.</b> The outcome comes here once the lake answers.</p>"
     if known is None:
         return ""
     good = "good" if known.outcome is ActionOutcome.DONE else "bad"
     return f"<p class='said {good}' role='status'><b>{_words(known)}</b> {escape(known.detail)}</p>"
+
+
+def before_act(view: PipelineView) -> str:
+    """A line on a look from before an action: without it the action seems to have done nothing. "" on a newer one."""
+    if not view.is_before_act:
+        return ""
+    clock = time.strftime("%H:%M:%S UTC", time.gmtime(view.at))
+    return (
+        f"<p class='said' role='status'>This is of {clock}, from before the last action: the lake is being read again,"
+        " and then this page shows the new state.</p>"
+    )
 
 
 def _words(known: Recorded) -> str:

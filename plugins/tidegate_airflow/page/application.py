@@ -20,17 +20,18 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 
 from tidegate import pipelines
 from tidegate.errors import LakeUnavailable, TidegateError, UsageError
-from tidegate.patience import NoAnswer
+from tidegate.patience import NoAnswer, NotAsked
 from tidegate.pipelines import PipelineReader, PipelineReaders
 from tidegate.tables.actions_table import Act
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
-from tidegate_airflow.page import rights
+from tidegate_airflow.page import refusals, rights
 from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, not_known, nothing_done, question
 from tidegate_airflow.page.acting import SentForm, digest, held_with, perform
 from tidegate_airflow.page.layout import ASK_SCRIPT, HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import broken_files, overview
 from tidegate_airflow.page.patient import PatientReader, PatientReaders
 from tidegate_airflow.page.pipeline_view import pipeline_view
+from tidegate_airflow.page.questions import is_asked, way_to_answer
 from tidegate_airflow.page.rights import GetUserDep
 from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import TablesAsked
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
     from tidegate.actions.offers import Offer
     from tidegate.config import Pipeline
     from tidegate.lake.schema_history.schema_changes import SchemaChange
-    from tidegate.pipelines import PipelineFile
+    from tidegate.pipelines import PipelineFile, PipelineView
     from tidegate.standing.standing import Standing
+    from tidegate_airflow.page.questions import Asker
 
 log = logging.getLogger(__name__)
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(rights.may_read)])
+refusals.add_to(app)
 _readers: Final = PipelineReaders(lake_connection, source_connection)
 _patient: Final = PatientReaders()
 Span = Literal["hour", "day", "week"]
@@ -83,7 +86,9 @@ def one_dag(dag_id: str, user: GetUserDep, asked: Annotated[TablesAsked, Depends
     for pipeline in _of(dag_id, user):
         can_act = rights.may_edit(f"{pipeline.pipeline}__apply", user)
         patient = _patiently(pipeline)
-        body = pipeline_view(patient.view(asked.span), asked, patient.disks(), can_act=can_act)
+        view = patient.view(asked.span)
+        way = way_to_answer(view, _asker(view), "../../")
+        body = pipeline_view(view, asked, patient.disks(), can_act=can_act, answer=way)
     return HTMLResponse(document(dag_id, body or _NO_PIPELINE % "../", "../"), 200, HEADERS)
 
 
@@ -95,16 +100,31 @@ def one_table(
     body = _NO_PIPELINE % "../../"
     for pipeline in _of(dag_id, user):
         reader = _patiently(pipeline)
-        view = reader.view()
-        can_act = view.standing is not None and rights.may_edit(f"{pipeline.pipeline}__apply", user)
-        changes: Sequence[SchemaChange] | None = None
-        actions = NO_ACTIONS
-        with suppress(NoAnswer):
-            if not view.is_old:
-                asked = partial(_details, reader.reader, name, can_act=can_act)
-                changes, actions = reader.ask(f"{name} {can_act}", asked)
-        body = table_view(view, name, changes, replace(actions, done=done))
+        can_act = rights.may_edit(f"{pipeline.pipeline}__apply", user)
+        view, changes, actions = _table(reader, name, can_act=can_act)
+        if actions.past and actions.past[0].at.timestamp() > view.at:  # somebody acted, maybe in another process
+            reader.look_again()
+            view, changes, actions = _table(reader, name, can_act=can_act)
+        way = way_to_answer(view, _asker(view, name), "../../../")
+        body = table_view(view, name, changes, replace(actions, done=done), answer=way)
     return HTMLResponse(document(name, body, "../../"), 200, HEADERS)
+
+
+def _asker(view: PipelineView, name: str = "") -> Asker | None:
+    return rights.asker_of(view.pipeline.pipeline) if is_asked(view, name) else None
+
+
+def _table(
+    reader: PatientReader, name: str, *, can_act: bool
+) -> tuple[PipelineView, Sequence[SchemaChange] | None, TableActions]:
+    """A look with the details of one table: none of an unknown table, or without an answer in time."""
+    view = reader.view()
+    tables = view.standing.tables if view.standing is not None and not view.is_old else ()
+    if any(table.table == name for table in tables):
+        with suppress(NoAnswer):
+            asked = partial(_details, reader.reader, name, can_act=can_act)
+            return view, *reader.ask(f"{name} {can_act}", asked)
+    return view, None, NO_ACTIONS
 
 
 def _details(reader: PipelineReader, name: str, *, can_act: bool) -> tuple[list[SchemaChange], TableActions]:
@@ -159,6 +179,8 @@ def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], D
         return _not_done(form.name, _silent(pipeline))
     try:
         patient.act(form.id, lambda: perform(_desk(pipeline, user, form.id), form))
+    except NotAsked:
+        return _not_done(form.name, _silent(pipeline))
     except NoAnswer:
         return HTMLResponse(document(form.name, not_known(form.name), "../../", "ask.js"), 504, HEADERS)
     except Exception as error:
@@ -168,7 +190,7 @@ def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], D
         if form.id not in {known.action.id for known in reader.actions_on(form.name)}:
             return _not_done(form.name, error)
     finally:
-        reader.look_again()
+        patient.look_again()
     return RedirectResponse("table?" + urlencode({"name": form.name, "done": form.id}), 303, HEADERS)
 
 

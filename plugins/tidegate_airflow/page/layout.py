@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 _STYLE: Final = """
 :root {color-scheme: light dark; --text: #1a202c; --page: #fff; --soft: #4a5568; --line: #cbd5e0; --card: #f7fafc;
@@ -145,6 +145,11 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
         "<p id='stale' class='said bad' role='status' hidden></p>"
         f"<main><h1>tidegate</h1>{body}</main></body></html>"
     )
+
+
+def asks_for_html(scope: Any) -> bool:
+    """Whether a browser opens a page, or sends a form. Scripts and programs don't ask for HTML. scope: ASGI's."""
+    return b"text/html" in dict(scope.get("headers", ())).get(b"accept", b"")
 
 
 def wide_table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 from tidegate.limits import PAGE_OPENING_SECONDS
-from tidegate_airflow.page.layout import HEADERS, opening
+from tidegate_airflow.page.layout import HEADERS, asks_for_html, opening
 
 
 class Page:
@@ -55,9 +55,8 @@ def _application() -> Any:
 
 
 def _is_a_persons(scope: Any) -> bool:
-    """Whether a browser opens a page. Scripts and programs don't ask for HTML."""
-    accepts = dict(scope.get("headers", ())).get(b"accept", b"")
-    return bool(scope["type"] == "http" and scope["method"] == "GET" and b"text/html" in accepts)
+    """Whether a browser opens a page."""
+    return bool(scope["type"] == "http" and scope["method"] == "GET" and asks_for_html(scope))
 
 
 def _messages() -> list[Any]:

@@ -20,6 +20,7 @@ from tidegate.home import state_folder
 from tidegate.limits import (
     PAGE_ACT_SECONDS,
     PAGE_FIRST_SECONDS,
+    PAGE_HUNG_THREADS_MAX,
     PAGE_LAKE_SECONDS,
     PAGE_OLD_SECONDS,
     PAGE_VIEW_THREADS_MAX,
@@ -40,27 +41,40 @@ class PatientReader:
 
     def __init__(self, reader: PipelineReader) -> None:
         self.reader = reader
-        self._patience = Patience(PAGE_LAKE_SECONDS)
+        self._views = Patience(PAGE_LAKE_SECONDS, PAGE_HUNG_THREADS_MAX)
+        self._questions = Patience(PAGE_LAKE_SECONDS, PAGE_HUNG_THREADS_MAX)
+        self._acts = Patience(PAGE_ACT_SECONDS, PAGE_HUNG_THREADS_MAX)
+        self._acted_at = 0.0
         self._known: dict[str, PipelineView] = {}  # by span
 
     def view(self, span: str = "hour") -> PipelineView:
         """The reader's view; after PAGE_LAKE_SECONDS without an answer its last one. If nobody has looked for a while,
         it waits longer for a newer one.
+
+        Nobody waits for a look from before an action: it would show the state before it.
         """
         oldest = time.time() - PAGE_OLD_SECONDS
         is_known = any(view.at > oldest for view in self._known.copy().values())
         seconds = PAGE_LAKE_SECONDS if is_known else PAGE_FIRST_SECONDS
         try:
-            return self._patience.ask(f"view of the last {span}", lambda: self._look(span), seconds)
+            name = f"view of the last {span} since {self._acted_at}"
+            view = self._views.ask(name, lambda: self._look(span), seconds)
         except NoAnswer:
-            return self._last(span, time.time())
+            view = self._last(span, time.time())
+        return replace(view, is_before_act=view.at <= self._acted_at)
 
     def _look(self, span: str) -> PipelineView:
         """Each look at a slow lake may take too long: the view is kept, whoever waits for it."""
         view = self.reader.view(span)
-        if not view.error:
+        known = self._known.get(span)
+        if not view.error and (known is None or known.at < view.at):
             self._known[span] = view
         return view
+
+    def look_again(self) -> None:
+        """Make the next view a newer one, after an action. Never waits."""
+        self.reader.look_again()
+        self._acted_at = time.time()
 
     def _last(self, span: str, now: float) -> PipelineView:
         known = self._known.get(span)
@@ -73,19 +87,19 @@ class PatientReader:
     def disks(self) -> dict[str, Disk | None]:
         """Disks of this machine by name; {} while their first answer is late."""
         with suppress(NoAnswer):
-            return self._patience.ask("disks", lambda: disks(self.reader.pipeline, state_folder()))
+            return self._views.ask("disks", lambda: disks(self.reader.pipeline, state_folder()))
         return {}
 
     def ask(self, name: str, question: Callable[[], T]) -> T:
-        """Another look at the lake; a late answer counts a while.
+        """Another look at the lake; a late answer counts a while, until somebody acts.
 
         Raises NoAnswer, and the question's own errors.
         """
-        return self._patience.ask(name, question, keeps=PAGE_OLD_SECONDS)
+        return self._questions.ask(f"{name} since {self._acted_at}", question, keeps=PAGE_OLD_SECONDS)
 
     def act(self, name: str, action: Callable[[], T]) -> T:
-        """An action that a person waits for. NoAnswer: it goes on, and its end isn't known."""
-        return self._patience.ask(name, action, PAGE_ACT_SECONDS)
+        """An action, in a thread. NotAsked: it isn't begun. NoAnswer: it goes on, its end unknown."""
+        return self._acts.ask(name, action)
 
 
 class PatientReaders:

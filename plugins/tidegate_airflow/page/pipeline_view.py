@@ -23,6 +23,7 @@ from tidegate.metrics.rules import is_low
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, rate_text, sentence, size_text
+from tidegate_airflow.page.act_view import before_act
 from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart
 from tidegate_airflow.page.layout import wide_table
@@ -46,21 +47,28 @@ _ARROW: Final = "<span class='arrow' aria-hidden='true'>&rarr;</span>"
 
 
 def pipeline_view(
-    view: PipelineView, asked: TablesAsked, disks: Mapping[str, Disk | None] | None = None, *, can_act: bool = False
+    view: PipelineView,
+    asked: TablesAsked,
+    disks: Mapping[str, Disk | None] | None = None,
+    *,
+    can_act: bool = False,
+    answer: str = "",
 ) -> str:
-    """All of one pipeline. disks: by name, of this machine. can_act: whether the user may edit its apply DAG."""
+    """All of one pipeline. disks: by name, of this machine. can_act: whether the user may edit its apply DAG. answer:
+    the way to the questions of Airflow.
+    """
     state = view.health
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
     at = time.strftime("%H:%M:%S UTC", time.gmtime(view.at))
     head = (
         f"<nav><a href='../'>All pipelines</a></nav><h2>{escape(view.pipeline.pipeline)} {badge}</h2>"
-        f"<p>{escape(view.why)}</p><p class='soft'>As of {at}</p>"
+        f"<p>{escape(view.why)}</p><p class='soft'>As of {at}</p>{before_act(view)}"
     )
     if view.standing is None:
         return head
     held, logical = {table.table for table in view.standing.held}, view.pipeline.tables.logical
     parts = (
-        _waiting(view, view.standing, can_act=can_act),
+        _waiting(view, view.standing, answer, can_act=can_act),
         _road(view, view.standing),
         _safety(view, view.standing, disks or {}),
         _history(view.timeline, asked, len(view.standing.sources)),
@@ -77,7 +85,7 @@ def pipeline_view(
     return head + "".join(parts) + tables + maintenance(view)
 
 
-def _waiting(view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> str:
+def _waiting(view: PipelineView, stands: CaptureStanding, answer: str, *, can_act: bool) -> str:
     """Stopped work, and the first waiting tables, held ones before others; "" without any.
 
     can_act: a held table gets a link to its buttons.
@@ -95,7 +103,7 @@ def _waiting(view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> s
     )
     left = len(waits) - _WAITING_SHOWN
     more = f"<li>and {left:,} more, in the list of tables below</li>" if left > 0 else ""
-    shown = f"{stopped}{''.join(lines)}{more}"
+    shown = f"{stopped}{''.join(lines)}{more}" + f"<li>{answer}</li>" * bool(answer)
     return f"<ul aria-label='What waits'>{shown}</ul>" if shown else ""
 
 

@@ -2,7 +2,7 @@
 
 In:  requests.
 Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the
-     user may edit one.
+     user may edit one; whether a pipeline's DAG `approve` is paused.
 
 The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless
 it asks for it.
@@ -15,7 +15,7 @@ request. Airflow's own API takes JSON: another site can't send that without the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,10 +27,12 @@ from airflow.models.dag import DagModel
 from fastapi import HTTPException, Request
 
 from tidegate.limits import PAGE_FORM_BYTES_MAX
+from tidegate_airflow.page.questions import APPROVE, Asker
 
 __all__ = [
     "GetUserDep",
     "allowed",
+    "asker_of",
     "form_of",
     "may_edit",
     "may_read",
@@ -39,10 +41,32 @@ __all__ = [
     "same_origin",
 ]
 
-may_read: Final = requires_access_dag("GET")
-needs_edit: Final = requires_access_dag("PUT")
+_reads: Final = requires_access_dag("GET")
+_edits: Final = requires_access_dag("PUT")
 _FORM: Final = "application/x-www-form-urlencoded"
 _PORTS: Final = {"http": 80, "https": 443}
+
+
+def may_read(request: Request, user: GetUserDep) -> None:
+    """Answer 403 to whoever may not read the DAG; without one, any DAG."""
+    _check(_reads, request, user, f"this needs the right to read {_dag_of(request)}")
+
+
+def needs_edit(request: Request, user: GetUserDep) -> None:
+    """Answer 403 to whoever may not edit the DAG."""
+    _check(_edits, request, user, f"this needs the right to edit {_dag_of(request)}, and your role in Airflow lacks it")
+
+
+def _check(check: Callable[[Request, Any], None], request: Request, user: Any, refusal: str) -> None:
+    try:
+        check(request, user)
+    except HTTPException as error:
+        raise HTTPException(error.status_code, refusal) from error
+
+
+def _dag_of(request: Request) -> str:
+    dag_id = request.path_params.get("dag_id")
+    return f"the DAG {dag_id}" if dag_id else "DAGs"
 
 
 def allowed(dag_ids: Iterable[str], user: Any) -> set[str]:
@@ -68,6 +92,14 @@ def may_edit(dag_id: str, user: Any) -> bool:
     """Whether needs_edit would let the user pass."""
     details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
     return bool(get_auth_manager().is_authorized_dag(method="PUT", details=details, user=user))
+
+
+def asker_of(pipeline: str) -> Asker:
+    """The state of the pipeline's DAG `approve`."""
+    dag = DagModel.get_dagmodel(f"{pipeline}__{APPROVE}")
+    if dag is None or dag.is_stale:
+        return Asker.MISSING
+    return Asker.PAUSED if dag.is_paused else Asker.RUNS
 
 
 def same_origin(request: Request) -> None:

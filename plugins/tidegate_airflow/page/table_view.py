@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.commit_ts import time_text
 from tidegate.text_layout import age_text
-from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner
+from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner, before_act
 from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.snapshots_list import progress_words
 from tidegate_airflow.page.tables_list import WORDS, rows_text, size_texts, verified_text, why_text
@@ -29,9 +29,16 @@ _DDL_CHARS: Final = 2000
 
 
 def table_view(
-    view: PipelineView, name: str, changes: Sequence[SchemaChange] | None, actions: TableActions = NO_ACTIONS
+    view: PipelineView,
+    name: str,
+    changes: Sequence[SchemaChange] | None,
+    actions: TableActions = NO_ACTIONS,
+    *,
+    answer: str = "",
 ) -> str:
-    """The page of one table; a sentence if there is no such table. changes: None if the lake doesn't answer."""
+    """The page of one table; a sentence if there is no such table. changes: None if the lake doesn't answer. answer:
+    the way to the question about it.
+    """
     dag_id = f"{view.pipeline.pipeline}__apply"
     back = f"<p><a href='../{dag_id}'>All tables of {escape(view.pipeline.pipeline)}</a></p>"
     tables = view.standing.tables if view.standing is not None else ()
@@ -41,8 +48,10 @@ def table_view(
         return f"{back}<h2>{escape(name)}</h2><p>{escape(view.why if view.standing is None else nothing)}</p>"
     parts = (
         f"<p class='said bad' role='status'>{escape(view.why)}</p>" if view.is_old else "",
-        banner(actions),
+        banner(actions, is_late=changes is None),
+        before_act(view),
         _facts(view, status),
+        f"<p>{answer}</p>" if answer else "",
         act_buttons(name, dag_id, actions),
         act_history(actions),
         _timeline(changes),

@@ -1,0 +1,49 @@
+"""The page leads to a question under Airflow's Required Actions, and says when nobody asks it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from airflow.models.dag import DagModel
+
+from tests.dags.page_server import served_by
+from tests.dags.test_page_acts import World
+from tests.dags.waiting_table import waits_for_approval
+from tidegate.lake.standing import held
+from tidegate.limits import PAGE_LOOK_SECONDS
+from tidegate_airflow.page.questions import Asker
+
+pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    log = waits_for_approval(tmp_path)
+    with served_by(monkeypatch, log.file) as url:
+        yield World(log, url)
+
+
+@pytest.mark.parametrize("asker", Asker)
+def test_a_question_is_said_to_be_where_it_is(world: World, monkeypatch: pytest.MonkeyPatch, asker: Asker) -> None:
+    """A paused DAG asks nobody, and there is none before Airflow has read its file."""
+    known = DagModel(dag_id="road__approve", is_paused=asker is Asker.PAUSED, is_stale=asker is Asker.MISSING)
+    monkeypatch.setattr(DagModel, "get_dagmodel", lambda dag_id: known if dag_id == "road__approve" else None)
+    for page, root in ((f"{world.url}/dags/road__apply", "../../"), (world.table, "../../../")):
+        shown = world.get(page, "vic")
+        links = re.findall("href='([^']*road__approve[^']*)' target='_top'", shown)
+        match asker:
+            case Asker.RUNS:
+                assert links == [f"{root}dags/road__approve/required_actions?response_received=false"]
+            case Asker.PAUSED:
+                assert links == [f"{root}dags/road__approve"]
+                assert "is paused, so Required Actions doesn't have the question" in shown
+            case Asker.MISSING:
+                assert not links
+                assert "Airflow hasn't read <code>road__approve</code> yet" in shown
+    held.release(world.log.lake, held.last_states(world.log.lake)["shop.a"])
+    time.sleep(PAGE_LOOK_SECONDS)
+    assert "road__approve" not in world.get(world.table, "vic"), "nothing is asked any more"
