@@ -167,7 +167,8 @@ class Positions:
         return self.written(name)
 
     def note_applied(self, name: str, upto_ts: int) -> None:
-        self._applied[name] = _Written(upto_ts, upto_ts)
+        """A killed window may have followed a statement from above this one: silver stays as far as that."""
+        self._applied[name] = _Written(upto_ts, max(upto_ts, self.reached(name)))
 
     def forget_applied(self, name: str) -> None:
         """After an error: ask silver again for its commits."""

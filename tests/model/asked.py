@@ -55,9 +55,21 @@ def mark(state: State, table: int) -> int:
     return standing.applied_ts
 
 
-def applied(state: State, table: int) -> int:
+def written(bounds: Bounds, state: State, table: int) -> int:
+    """Up to where silver has a table, by its own word."""
+    of = state.tables[table]
+    stays = bounds.routed(table) or bounds.keeps_deleted
+    return of.version if stays else max(of.version, of.done - 1)
+
+
+def reached(state: State, table: int) -> int:
+    """The newest commit_ts of silver's commits."""
+    return max(state.tables[table].version, state.tables[table].done)
+
+
+def applied(bounds: Bounds, state: State, table: int) -> int:
     """Up to where silver has a table."""
-    return max(state.tables[table].version, mark(state, table))
+    return max(written(bounds, state, table), mark(state, table))
 
 
 def waits_below(bounds: Bounds, state: State, table: int, low: int) -> bool:
@@ -107,8 +119,9 @@ def facts(bounds: Bounds, state: State, table: int) -> Facts:
     return Facts(
         NAMES[table],
         state.cut,
-        applied=lambda: applied(state, table),
-        written=lambda: state.tables[table].version,
+        applied=lambda: applied(bounds, state, table),
+        written=lambda: written(bounds, state, table),
+        reached=lambda: reached(state, table),
         mark=lambda: mark(state, table),
         position=lambda source: position(state, SOURCES.index(source)),
         late=lambda: [SOURCES[source] for source in late(bounds, state, table)],
@@ -192,7 +205,7 @@ def joins_at(state: State, source: int) -> int:
     return state.left_sources[source]
 
 
-def left_at(state: State, table: int) -> LeftAt:
+def left_at(bounds: Bounds, state: State, table: int) -> LeftAt:
     """Where a table is left: as spark_jobs/window/life/following.py has it."""
     standing = state.tables[table].standing
     if standing is None:
@@ -200,7 +213,7 @@ def left_at(state: State, table: int) -> LeftAt:
     if standing.state is Is.SNAPSHOT:
         return LeftAt(max(1, state.cut), whole=False)
     if standing.partner:
-        return LeftAt(max(1, applied(state, table)), whole=False)
+        return LeftAt(max(1, applied(bounds, state, table)), whole=False)
     if standing.is_unread or standing.lacks_rows:
         place = None if standing.unread and standing.state is Is.HELD else standing.place
         return LeftAt(max(1, place.at_ts if place is not None else state.cut), whole=False)

@@ -187,7 +187,7 @@ class Life(Promises):
                 state = state._replace(fresh=tuple(sorted({*state.fresh, *late})))
                 continue
             pending.append((table, verdict))
-            left = asked.left_at(state, table) if verdict.state is Is.LEFT else None
+            left = asked.left_at(b, state, table) if verdict.state is Is.LEFT else None
             state = replaced(state, table, left=left)
         for source in b.sources:
             if was[1][source] and not now[1][source]:
@@ -341,6 +341,13 @@ class Life(Promises):
             return
         if state.gives < self.bounds.gives:
             yield f"the writer gives {table} back", self._given_back(state, window, table)
+        if self.bounds.halves and (half := publishing.half_written(self.bounds, state, window, table, after)):
+            begun = replaced(state, table, **half._asdict())
+            if state.kills < self.bounds.kills:
+                killed = begun._replace(read=None, window=None, kills=state.kills + 1)
+                yield f"killed between a statement on {table} and its rows", killed
+            if state.gives < self.bounds.gives:
+                yield f"{table} is given back behind a statement", self._given_back(begun, window, table)
         silver = publishing.written(self.bounds, state, window, table, after)
         is_news = silver != state.tables[table] or silver.version > state.cut
         later = window._replace(todo=rest, wrote=(*window.wrote, table) if is_news else window.wrote)
@@ -374,7 +381,7 @@ class Life(Promises):
         return failed._replace(window=None, fails=fails, failing=failing)
 
     def _refused(self, state: State, window: Window, table: int, after: int) -> e.Refused | None:
-        after = max(after, state.tables[table].version)
+        after = max(after, asked.written(self.bounds, state, table))
         for at in self.bounds.physical(table):
             for commit_ts, kind in state.logs[at]:
                 if not after < commit_ts <= window.upto or kind not in "EP" or commit_ts in state.judged:

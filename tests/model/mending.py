@@ -25,7 +25,7 @@ def ends(bounds: Bounds, state: State, table: int, upto: int | None, held: Held)
     found, waiting = {root: first}, [root]
     while waiting:
         name = waiting.pop()
-        for taker, taken in _given(bounds, state, name, asked.applied(state, name), found[name]):
+        for taker, taken in _given(bounds, state, name, asked.applied(bounds, state, name), found[name]):
             if taker in found and found[taker] > taken:
                 continue
             same = _first(state, taker, held) == root
@@ -64,7 +64,7 @@ def _next(bounds: Bounds, state: State, table: int, own: bool, span: tuple[int, 
     most = asked.position(state, bounds.feeds[at][0]) if upto is None else upto
     found: list[int] = []
     for commit_ts, kind in asked.known_log(bounds, state, at):
-        if not asked.applied(state, table) < commit_ts <= most:
+        if not asked.applied(bounds, state, table) < commit_ts <= most:
             continue
         if kind == "S" or (kind in "UCTDGKX" and is_unlogged(state.logs[at], commit_ts)):
             found.clear()
@@ -84,5 +84,5 @@ def _given(bounds: Bounds, state: State, table: int, after: int, upto: int) -> I
         for commit_ts, kind in state.logs[at]:
             if after < commit_ts <= upto and kind in "GW":
                 taker = bounds.feeds[taker_of(state.logs, commit_ts, at)][1]
-                if state.read[0][taker] and asked.applied(state, taker) < commit_ts:
+                if state.read[0][taker] and asked.applied(bounds, state, taker) < commit_ts:
                     yield taker, commit_ts

@@ -72,7 +72,7 @@ class Plan:
 
     def _reach(self) -> int:
         """What an earlier try has written of its tables, and was killed before its cut."""
-        return max([0, *self.tables.values()])
+        return max([0, *self.tables.values(), *(asked.reached(self.state, table) for table in self.tables)])
 
     def _window(self) -> Window:
         answers = self.answers | {at: self._answer(at) for at in self.taken}
@@ -120,7 +120,7 @@ class Plan:
         if table in self.held or not self._is_for(table, at) or asked.is_held(self.state, table):
             return False
         if table not in self.tables:
-            after = asked.applied(self.state, table)
+            after = asked.applied(self.bounds, self.state, table)
             if after < self.low:
                 return False
             self.tables[table] = after
@@ -155,7 +155,8 @@ class Plan:
     def _version(self, at: int, op: Op) -> None:
         """Bring a table into the window, or hold it, or let a mended one go on."""
         table, (commit_ts, kind) = self.bounds.feeds[at][1], op
-        if commit_ts <= asked.applied(self.state, table) or (kind == "X" and commit_ts in self.state.judged):
+        is_applied = commit_ts <= asked.applied(self.bounds, self.state, table)
+        if is_applied or (kind == "X" and commit_ts in self.state.judged):
             return
         place = self.place(at, commit_ts)
         is_waiting = asked.is_held(self.state, table) or table in self.held
@@ -209,7 +210,7 @@ class Plan:
             if (
                 self.state.read[0][taker]
                 and self.state.read[0][self.bounds.feeds[at][1]]
-                and asked.applied(self.state, taker) < commit_ts
+                and asked.applied(self.bounds, self.state, taker) < commit_ts
             ):
                 self.moves.append((self.bounds.feeds[at][1], taker, commit_ts))
 

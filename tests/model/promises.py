@@ -38,7 +38,7 @@ class Promises:
             return ""
         if what := self._said_wrong(state, table):
             return f"{name}: {what}"
-        upto = asked.applied(state, table)
+        upto = max(asked.applied(self.bounds, state, table), asked.reached(state, table))
         if standing is not None and standing.state is not Is.ACTIVE and self._is_filled(state, table, upto):
             return ""
         wanted = self._wanted(state, table, upto)

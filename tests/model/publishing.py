@@ -35,19 +35,18 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
     """Silver behind a window's rows."""
     before = state.tables[table]
     low = dict(window.waves).get(table)
-    if max(after, before.version) >= window.upto:
+    if max(after, asked.written(bounds, state, table)) >= window.upto:
         return before
     rows = set(before.rows) if low is None else set(rows_at(state.logs, bounds.physical(table)[0], low))
-    after = max(after, before.version, window.low) if low is None else low
+    after = max(after, asked.written(bounds, state, table), window.low) if low is None else low
     gave = before.gave
     begins, chunks = dict(window.begins), dict(window.chunks)
     for at in bounds.physical(table):
         if not _has(bounds, state, window, bounds.feeds[at][0]):
             continue
         if bounds.routed(table):
-            rows = _of_shard(state, window, at, rows, (begins.get(at, after), chunks.get(at)))
+            rows = _of_shard(state, window, at, rows, (begins.get(at, after), chunks.get(at), before.done))
             continue
-        own = {commit_ts for commit_ts, _ in state.logs[at]}
         for commit_ts, kind in state.logs[at]:
             if not after < commit_ts <= window.upto:
                 continue
@@ -58,15 +57,33 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
             elif kind in ROWS and kind != "S":
                 if not is_unlogged(state.logs[at], commit_ts):
                     rows.add(commit_ts)
-            elif kind in "CDTG":
-                rows -= own if bounds.routed(table) else rows
+            elif kind in "CDTG" and commit_ts > before.done:  # it is done once
+                rows -= rows
     past = (before.version, before.rows, before.gave) if bounds.losses else ()
-    return before._replace(rows=tuple(sorted(rows)), version=window.upto, gave=gave, past=past)
+    done = before.done if before.done > window.upto else 0
+    return before._replace(rows=tuple(sorted(rows)), version=window.upto, gave=gave, past=past, done=done)
 
 
-def _of_shard(state: State, window: Window, at: int, rows: set[int], begins: tuple[int, int | None]) -> set[int]:
+def half_written(bounds: Bounds, state: State, window: Window, table: int, after: int) -> Table | None:
+    """Silver behind the window's last statement that removes its rows, and before the rows after that; None: it has no
+    such statement. Where no row stays, rows before the statement are never written.
+    """
+    before = state.tables[table]
+    after = max(after, asked.written(bounds, state, table), window.low)
+    here = [at for at in bounds.physical(table) if _has(bounds, state, window, bounds.feeds[at][0])]
+    ops = sorted(op for at in here for op in state.logs[at] if after < op[0] <= window.upto)
+    emptying = [commit_ts for commit_ts, kind in ops if kind in "DT" and commit_ts > before.done]
+    if not emptying or table in (*dict(window.waves), *dict(window.chunks)):
+        return None
+    silver = written(bounds, state, window._replace(upto=emptying[-1]), table, after)
+    stays = bounds.routed(table) or bounds.keeps_deleted
+    begun = stays and any(commit_ts < emptying[-1] and kind in ROWS for commit_ts, kind in ops)
+    return silver._replace(version=emptying[-1] - 1 if begun else before.version, done=emptying[-1])
+
+
+def _of_shard(state: State, window: Window, at: int, rows: set[int], begins: tuple[int, int | None, int]) -> set[int]:
     """A routed table's rows behind a window's changes of one shard."""
-    after, low = begins
+    after, low, done = begins
     own = {commit_ts for commit_ts, _ in state.logs[at]}
     if low is not None:
         after, rows = low, (rows - own) | set(rows_at(state.logs, at, low))
@@ -75,8 +92,8 @@ def _of_shard(state: State, window: Window, at: int, rows: set[int], begins: tup
             continue
         if kind in ROWS and kind != "S":
             rows = rows | {commit_ts}
-        elif kind in "CDT":
-            rows = rows - {one for one in own if one <= commit_ts}
+        elif kind in "CDT" and commit_ts > done:
+            rows = rows - {each for each in own if each <= commit_ts}
     return rows
 
 
@@ -94,7 +111,7 @@ def _taken(bounds: Bounds, state: State, commit_ts: int, taker: int) -> set[int]
     table = bounds.feeds[giver][1]
     if commit_ts in (gave := dict(state.tables[table].gave)):
         return set(gave[commit_ts])
-    after = asked.applied(state, table)
+    after = asked.applied(bounds, state, table)
     if after >= commit_ts:
         return set(state.tables[table].rows)
     rows = state.tables[table].rows
@@ -244,7 +261,7 @@ def _main_rows(bounds: Bounds, state: State, window: Window) -> State:
 
 def _reached(bounds: Bounds, state: State, window: Window) -> State:
     """How far a source is. At the cut it is back, unless silver has more of a table of shards than the cut."""
-    ahead = any(state.tables[table].version > state.cut for table in bounds.tables if bounds.routed(table))
+    ahead = any(asked.reached(state, table) > state.cut for table in bounds.tables if bounds.routed(table))
     upto = NOT_BEHIND if window.upto >= state.cut and not ahead else window.upto
     return state._replace(behind=swapped(state.behind, window.source, upto))
 

@@ -43,6 +43,12 @@ SMALL: Final = (
         forgets=True,
     ),
     Bounds("given back", ops=(3,), kinds=("CRT",), gives=2, kills=1),
+    Bounds("half a window", ops=(4,), kinds=("CRT",), gives=1, kills=1, halves=True),
+    Bounds("half a window, joins", ops=(4,), kinds=("CRT",), toggles=((0,), ()), changes=2, kills=1, halves=True),
+    Bounds(
+        "half a window, marks", _PAIR, (3, 1), ("CRT", "C"), keeps=((True, True), (True,)), toggles=((0,), ()),
+        changes=2, kills=1, halves=True, keeps_deleted=True, is_followed=False,
+    ),
     Bounds(
         "given back, stall", _TWO, (1, 2), ("C", "CR"), lags=(1,), keeps=_BOTH, stalls=1, gives=1, is_followed=False
     ),
@@ -104,6 +110,14 @@ LARGE: Final = (
     ),
     Bounds(
         "routed, fails", _SHARDS, (3, 2), ("CR", "CR"), lags=(1,), keeps=((True,), (True, True)), stalls=1, fails=1
+    ),
+    Bounds(
+        "half a window, routed", _SHARDS, (1, 3), ("C", "CRT"), lags=(1,), keeps=((True,), (True, True)), stalls=1,
+        kills=1, halves=True, is_followed=False,
+    ),
+    Bounds(
+        "half a window, stall", _TWO, (1, 3), ("C", "CRT"), lags=(1,), keeps=_BOTH, stalls=1, kills=1, halves=True,
+        is_followed=False,
     ),
     Bounds("causes, long", ops=(4,), kinds=("CRSTXEPAD",), specials=2, kills=2),
     Bounds("joins, long", ops=(4,), kinds=("CRDSTX",), toggles=((0,), ()), changes=2, fails=1, kills=1),
@@ -184,6 +198,11 @@ def _at_the_cut_ahead(_: Any, facts: Any, upto_ts: int) -> Standing:
     return rules._gone(upto_ts) if facts.dropped(upto_ts) else rules._rests(facts, upto_ts)
 
 
+def _without_statements(facts: Any) -> Any:
+    return replace(facts, reached=facts.applied)
+
+
+_REACHES, _AHEAD = rules._reaches, rules._ahead
 RULES: Final[dict[str, tuple[type, Callable[..., Step]]]] = {
     f"no {event.__name__}": (event, _stays) for event in rules.RULES
 } | {
@@ -212,7 +231,9 @@ GUARDS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
         lambda event, facts: bool(facts.feeds()) and not facts.late()
         and event.low_ts <= facts.mark() <= event.upto_ts and facts.applied() <= event.upto_ts,
     ),
+    "reaches: a statement ahead": ("_reaches", lambda event, facts: _REACHES(event, _without_statements(facts))),
     "at the cut: silver ahead": ("_at_the_cut", _at_the_cut_ahead),
+    "at the cut: a statement ahead": ("_ahead", lambda facts, cut_ts: _AHEAD(_without_statements(facts), cut_ts)),
     "dropped: it rests": ("_gone", lambda at_ts: Standing(Is.ACTIVE, applied_ts=at_ts)),
 }  # fmt: skip
 _FILLED: Final = asked.filled
@@ -228,12 +249,15 @@ STEPS: Final[dict[str, tuple[Any, str, Any]]] = {
     "tables of a source that is back have rows": (publishing, "goes_back", lambda *_: set()),
     "a release during a window isn't its": (publishing, "is_unseen", lambda *_: False),
     "a window reaches what a try has written": (planning.Plan, "_reach", lambda _: 0),
+    "nothing from before a statement that was done": (
+        asked, "written", lambda _, state, table: state.tables[table].version,
+    ),
     "what empties it above a cut ends its snapshot": (
         asked, "filled", lambda bounds, state, table, _: _FILLED(bounds, state, table, 1 << 62),
     ),
     "made anew above its mark": (FromBronze, "beginning", lambda bronze, _: _BEGINNING(bronze, None)),
     "a source joins where it was left": (asked, "joins_at", lambda state, _: state.cut),
-    "who lacked rows when it was left": (asked, "left_at", lambda state, table: LeftAt(asked.mark(state, table))),
+    "who lacked rows when it was left": (asked, "left_at", lambda _, state, table: LeftAt(asked.mark(state, table))),
 }  # fmt: skip
 MUTATIONS: Final = (*RULES, *GUARDS, *STEPS)
 # Where a mutation is looked for first: by most of these somebody waits for ever, which is looked for last.
@@ -246,6 +270,9 @@ WHERE: Final = {
     "any source back": "routed",
     "reaches: a source late": "stall",
     "at the cut: silver ahead": "joins",
+    "reaches: a statement ahead": "half a window, marks",
+    "at the cut: a statement ahead": "half a window, joins",
+    "nothing from before a statement that was done": "half a window",
     "no FlowsIn": "routed",
     "no Released": "causes",
     "no CaughtUp": "causes",

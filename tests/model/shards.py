@@ -117,7 +117,7 @@ def refused(plan: Plan, at: int, snap: Snap) -> bool:
 
 def _splits(plan: Plan, at: int, low: int, anew: bool) -> bool:
     b, table = plan.bounds, plan.bounds.feeds[at][1]
-    applied = asked.applied(plan.state, table)
+    applied = asked.applied(plan.bounds, plan.state, table)
     lows = {**plan.chunks, at: low}
     lowest = min(lows.values())
     begins = [low] if anew else []
@@ -132,7 +132,7 @@ def _begins(plan: Plan, at: int, snap: Snap) -> bool:
     known = versions(b, plan.state, at)
     if (snap.low, "B") not in known:
         held = plan.held.get(table) or plan.state.tables[table].standing
-        if asked.applied(plan.state, table) >= snap.high:
+        if asked.applied(plan.bounds, plan.state, table) >= snap.high:
             return False  # a window that was killed has written its table beyond it, and didn't take it
         if plan.kind == "source" or rules.came_later(held, snap.low) or _begins_over(plan, at):
             return False
@@ -183,7 +183,7 @@ def leave_out_shards(plan: Plan) -> None:
     for table in [table for table in plan.tables if b.routed(table)]:
         lacking = set()
         for at in b.physical(table):
-            begin = max(plan.tables[table], asked.applied(plan.state, table))
+            begin = max(plan.tables[table], asked.applied(plan.bounds, plan.state, table))
             begin = plan.chunks[at] - 1 if at in plan.chunks else begin
             taken = part(b, plan.state, at, begin, plan.upto)
             if taken is None:

@@ -155,7 +155,7 @@ def _take(plan: Plan, at: int, snap: Snap) -> None:
     if not plan.take_in(at):
         plan.answers[at] = _anew(plan.state.snaps[at] or snap)
         return
-    if asked.applied(plan.state, table) < snap.high:
+    if asked.applied(plan.bounds, plan.state, table) < snap.high:
         plan.waves[table] = snap.low
         plan.tables[table] = min(plan.tables[table], snap.low - 1)
     plan.taken.add(at)
@@ -165,7 +165,7 @@ def _take_shard(plan: Plan, at: int, snap: Snap, *, is_changed: bool) -> None:
     if is_changed or shards.refused(plan, at, snap) or not plan.take_in(at):
         plan.answers.setdefault(at, _anew(plan.state.snaps[at] or snap))
         return
-    if asked.applied(plan.state, plan.bounds.feeds[at][1]) < snap.high:
+    if asked.applied(plan.bounds, plan.state, plan.bounds.feeds[at][1]) < snap.high:
         plan.chunks[at] = snap.low
     plan.taken.add(at)
 
@@ -186,12 +186,12 @@ def _begin(plan: Plan, at: int, snap: Snap) -> bool:
         plan.state = put(plan.state, at, snap._replace(begun=snap.low))
         plan.half = plan.state
     plan.held.pop(table, None)
-    applied = asked.applied(plan.state, table)
+    applied = asked.applied(plan.bounds, plan.state, table)
     plan.note(table, e.WaveBegins("s", snap.low))
     plan.state = put(plan.state, at, snap._replace(begun=snap.low, filled=True))
     for commit_ts, kind in log:
         if kind in "GW" and applied < commit_ts < snap.low:
             taker = plan.bounds.feeds[taker_of(plan.state.logs, commit_ts, at)][1]
-            if asked.applied(plan.state, taker) < commit_ts:
+            if asked.applied(plan.bounds, plan.state, taker) < commit_ts:
                 plan.meet_always(taker, e.RowsGone("", plan.place(at, commit_ts)))
     return True

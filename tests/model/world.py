@@ -39,7 +39,8 @@ class Table(NamedTuple):
     shown: the rows that the cut's row of it shows; waits: up to where that row says that the table is while it waits,
     -1 of one that goes on. left: where the pipeline file left it. passed: up to where a person opened its gates.
     gave: the rows of its version before each rename, which its log still has. said: the version that the newest row of
-    the cut names; past: version, rows and gave before the last commit, where somebody may put it back.
+    the cut names; past: version, rows and gave before the last commit, where somebody may put it back. done: a
+    statement that removed rows, in a commit of its own above the version; a kill kept the rows after it out; 0: none.
     """
 
     standing: Standing | None = None
@@ -52,6 +53,7 @@ class Table(NamedTuple):
     gave: tuple[tuple[int, tuple[int, ...]], ...] = ()
     said: int = 0
     past: tuple[Any, ...] = ()
+    done: int = 0
 
 
 class Snap(NamedTuple):
@@ -158,7 +160,8 @@ class Bounds:
     kinds; specials: how many in all beside C, R, D and T. snaps: how many waves are read; cancels: how many snapshots a
     person ends. losses: how often somebody puts silver back. lags: sources that may be captured later than the others.
     is_followed: whether the ways on are looked for as well, of all of its states. gives: how often the writer gives a
-    table back. forgets: whether steps ask about tables that are held.
+    table back. halves: whether a kill may come between a statement and the rows after it. forgets: whether steps ask
+    about tables that are held.
     keeps: what the file keeps at first; toggles: which tables and sources it may take in or leave out.
     """
 
@@ -179,6 +182,7 @@ class Bounds:
     cancels: int = 0
     losses: int = 0
     gives: int = 0
+    halves: bool = False
     forgets: bool = False
     is_followed: bool = True
     keeps_deleted: bool = False

@@ -313,10 +313,10 @@ def _cut_reached(before: Standing | None, event: e.CutReached, facts: Facts) -> 
 def _reaches(event: e.CutReached, facts: Facts) -> bool:
     """Whether a released table is as far as the others, and none of its sources is behind."""
     at_ts = facts.mark()
-    if not facts.feeds() or facts.late() or not event.low_ts <= at_ts <= event.upto_ts:
+    if not facts.feeds() or facts.late() or not event.low_ts <= at_ts <= event.upto_ts or _ahead(facts, event.upto_ts):
         return False
     # If a statement right after this cut empties the table, it isn't whole at the cut. Silver itself doesn't show that.
-    return facts.applied() <= event.upto_ts and (at_ts < event.upto_ts or facts.written() >= at_ts)
+    return at_ts < event.upto_ts or facts.written() >= at_ts
 
 
 def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step:
@@ -343,10 +343,10 @@ def _at_the_cut(before: Standing, facts: Facts, upto_ts: int) -> Standing:
 
 
 def _ahead(facts: Facts, cut_ts: int) -> Standing | None:
-    """The standing of a table of which silver has more than this cut."""
-    if (at_ts := facts.applied()) <= cut_ts:
+    """The standing of a table of which silver has more than this cut: rows, or a statement that removed some."""
+    if (reached_ts := max(at_ts := facts.applied(), facts.reached())) <= cut_ts:
         return None
-    return Standing(State.RELEASED, shown.waits_for_the_cut(facts.name, at_ts), applied_ts=at_ts)
+    return Standing(State.RELEASED, shown.waits_for_the_cut(facts.name, reached_ts), applied_ts=max(at_ts, cut_ts))
 
 
 def _gone(at_ts: int) -> Standing:

@@ -309,7 +309,7 @@ def _shards_are_ahead(app: Application) -> bool:
     )
     positions = app.positions
     return any(
-        positions.written(name) > app.cut_ts
+        positions.reached(name) > app.cut_ts
         or (name in positions.unread and not positions.is_held(name) and positions.silver(name) is None)
         for name in routed
     )

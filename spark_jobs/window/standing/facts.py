@@ -28,6 +28,7 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
         app.cut_ts,
         applied=lambda: app.positions.applied(name),
         written=lambda: app.positions.written(name),
+        reached=lambda: app.positions.reached(name),
         mark=lambda: app.positions.mark(name),
         position=app.positions.of,
         late=lambda: {physical_table.source for physical_table in flows()} & app.followed.behind.keys(),

@@ -24,6 +24,7 @@ from tidegate.errors import DeltaUnsupported
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver.as_published import ddl_id
 from tidegate.lake.silver.known_history import history_name, known_history, recorded
 from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.lake.standing.held import last_states, to_row
@@ -41,7 +42,8 @@ def positions(lake: LakeFiles, *, history: tuple[str, ...] = ()) -> Positions:
     pipeline = SimpleNamespace(pipeline="p", tables=Tables(include=("*.*",), history=history))
     pool = ThreadPoolExecutor(2, "table")
     handles: Any = SimpleNamespace(lake=lake, control=ControlTables(lake), pipeline=pipeline, pool=pool)
-    names: Any = SimpleNamespace(pair=lambda name: tuple(name.split(".")))
+    plain = SimpleNamespace(routed=False)
+    names: Any = SimpleNamespace(pair=lambda name: tuple(name.split(".")), logical=lambda *_: plain)
     begun = Positions(handles, names)
     begun.read_states()
     return begun
@@ -60,6 +62,21 @@ def test_a_hold_counts_that_a_machine_records_whose_clock_is_behind(tmp_path: Pa
     assert last_states(lake)["d.a"] == waits
     at = {row["recorded_at"] for row in control.read(lake, tables.TABLE_STATES).to_pylist() if row["table"] == "d.b"}
     assert max(at) < datetime.now(UTC), "the other tables keep the time"
+
+
+def test_a_window_below_a_statement_that_was_followed_already_does_not_hide_it(tmp_path: Path) -> None:
+    """A killed window followed it alone: silver is of a time above the window that is written now."""
+    lake = LakeFiles(str(tmp_path))
+    log = lake.log(tables.silver_path("d", "t"))
+    create_silver(log, SilverShape((SilverColumn("id", "int"),), ("id",)))
+    app_id = tables.app_id("p", "d.t")
+    log.commit(log.state(), Change([], "UPSERT", {app_id: 20}))
+    log.commit(log.state(), Change([], "UPDATE", {ddl_id(app_id, "s", "d.t", "marks"): 40}))
+    begun = positions(lake)
+    begun.note_applied("d.t", 30)
+    assert (begun.written("d.t"), begun.reached("d.t")) == (30, 40)
+    begun.note_applied("d.t", 50)
+    assert (begun.written("d.t"), begun.reached("d.t")) == (50, 50)
 
 
 NAME = history_name("p", "d.t")

@@ -30,6 +30,7 @@ def facts(applied: int = CUT, **said: Any) -> Facts:
     """Of a table that one source feeds, which is where the cut is."""
     known: dict[str, Any] = {
         "written": lambda: applied,
+        "reached": lambda: applied,
         "mark": lambda: min(applied, CUT),
         "position": lambda _source: CUT,
         "late": tuple,

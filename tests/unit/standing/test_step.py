@@ -176,6 +176,30 @@ def test_a_table_whose_snapshot_ends_at_a_cut_that_silver_is_ahead_of_waits_for_
         assert (whole.state, whole.applied_ts) == (state, at_ts)
 
 
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        (e.CaughtUp(CUT), State.RELEASED),
+        (e.SourceBack("s1"), State.RELEASED),
+        (e.Whole(CUT), State.SNAPSHOT),
+        (e.CutReached(CUT, 30), State.RELEASED),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_table_waits_for_the_cut_of_a_statement_that_a_killed_window_has_followed(
+    event: e.Event, state: State
+) -> None:
+    """Silver has its rows up to the cut, and lost them again by a statement above: at the cut it had some."""
+    source = "s1" if isinstance(event, e.SourceBack) else ""
+    before = Standing(state, "goes on", applied_ts=CUT, source=source, snapshot="a" * (state is State.SNAPSHOT))
+    waits = step(before, event, facts(CUT, reached=lambda: 40)).standing
+    assert waits is not None
+    assert (waits.state, waits.applied_ts) == (State.RELEASED, CUT)
+    goes_on = step(waits, e.CutReached(CUT, 40), facts(CUT, reached=lambda: 40)).standing
+    assert goes_on is not None
+    assert goes_on.state is State.ACTIVE
+
+
 def test_an_approval_reaches_up_to_its_statement() -> None:
     for cause, approved_ts in ((Cause.DDL_ASKS, PLACE.at_ts), (Cause.DDL_STOPS, 8)):
         released = step(replace(waits(cause), approved_ts=8), e.Released(), facts()).standing

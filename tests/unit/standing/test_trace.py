@@ -148,8 +148,9 @@ def _facts(pair: Pair) -> Facts:
 
     return _Lazy(
         "t", 0,
-        applied=lambda: of("applied"), written=lambda: of("written"), mark=lambda: of("mark"),
-        position=lambda _: of("position"), late=lambda: of("late"), feeds=lambda: of("feeds"), dropped=dropped,
+        applied=lambda: of("applied"), written=lambda: of("written"), reached=lambda: of("applied"),
+        mark=lambda: of("mark"), position=lambda _: of("position"), late=lambda: of("late"),
+        feeds=lambda: of("feeds"), dropped=dropped,
         filled=lambda _: of("filled") and (of("filled"), 0), has_silver=lambda: of("has_silver"),
     )  # fmt: skip
 

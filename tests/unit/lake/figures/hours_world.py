@@ -269,6 +269,7 @@ class World:
             self.cut,
             applied=lambda: max(self.silver[table], self.mark(table)),
             written=lambda: self.silver[table],
+            reached=lambda: self.silver[table],
             mark=lambda: self.mark(table),
             position=lambda source: self.followed.position(source, self.cut),
             late=lambda: late,
