@@ -31,6 +31,7 @@ from tidegate.pipelines import PipelineView, watching
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
+from tidegate_airflow.page.acting import SentForm
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 
@@ -256,6 +257,26 @@ def test_a_hung_lake_holds_few_threads_whatever_names_are_asked_for(
         each.name for each in threading.enumerate() if each.name.startswith(("tidegate-shop", "tidegate-no"))
     )
     assert [name.partition(" ")[0] for name in asked] == ["tidegate-shop.a", "tidegate-shop.b"]
+
+
+def test_an_action_that_isnt_begun_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many others hang: it won't be done later, either."""
+    from tidegate_airflow.page import application, patient
+
+    monkeypatch.setattr(patient, "PAGE_HUNG_THREADS_MAX", 1)
+    first, second = world.ask("ann"), world.ask("ann")
+    monkeypatch.setattr(patient, "PAGE_ACT_SECONDS", 0.5)
+    back, acts = threading.Event(), list[str]()
+
+    def slow(_: Any, form: SentForm) -> str:
+        acts.append(form.id)
+        back.wait(60)
+        return "done"
+
+    monkeypatch.setattr(application, "perform", slow)
+    assert [world.post(first, "ann"), world.post(second, "ann")] == [504, 409]
+    assert acts == [first["id"]]
+    back.set()
 
 
 class Slow:

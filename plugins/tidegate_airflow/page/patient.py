@@ -99,7 +99,7 @@ class PatientReader:
 
     def act(self, name: str, action: Callable[[], T]) -> T:
         """An action, in a thread. NotAsked: it isn't begun. NoAnswer: it goes on, its end unknown."""
-        return self._acts.ask(name, action)
+        return self._acts.ask(name, action, PAGE_ACT_SECONDS)
 
 
 class PatientReaders:
