@@ -153,7 +153,6 @@
     {"kind": "SourceUnavailable", "after": "retry", "what": "this address leads to several servers: one connection to … …, the next to … …", "remedy": "it is tried again; an address of replicas is no source: name the hosts one by one (hosts)"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "this folder isn't there", "remedy": "start the changefeed, or correct the source's path in the pipeline file"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "this node is cut off from its cluster (…): what is committed there doesn't come to it", "remedy": "let it join again; another node is read meanwhile where the connection lists one (hosts)"},
-    {"kind": "SourceUnavailable", "after": "retry", "what": "two connections came to two servers", "remedy": "give it one address"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "… transactions are in the binlog and aren't committed after … s", "remedy": "see what commits wait for: with semi-synchronous replication, for a replica"},
     {"kind": "SourceUnwilling", "after": "retry", "what": "another reader, or a connection of ours that the server hasn't given up yet, uses replica id …: …", "remedy": "stop it, or give this source a server_id of its own in the pipeline file"},
     {"kind": "SourceUnwilling", "after": "retry", "what": "the checkpoint fell below …, up to where all is captured", "remedy": "it is waited for; when it doesn't come: …"},

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 class Facts:
     """About one logical table, as the application knows it.
 
-    cut_ts: the newest published cut. applied: all at or below it is in silver. written: the same, by silver alone.
-    reached: the newest commit_ts in silver; perhaps of a statement, and the rows after it aren't written. mark: as
-    applied, by control tables alone. position: up to where silver has all of a source. late: the sources that
-    feed the table and are behind the cut. feeds: all sources that do. dropped: whether no physical table is left at a
-    commit_ts. filled: the snapshot that emptied it and hasn't ended, with its low mark, unless a statement up to a
-    commit_ts has emptied it since; has_silver: whether silver has a table of this name.
+    cut_ts: the newest published cut. applied: all at or below it is in silver. written: the same, by
+    silver alone. reached: the newest commit_ts in silver; perhaps of a statement, and the rows
+    after it aren't written. mark: as applied, by control tables alone. position: up to where silver
+    has all of a source. late: the sources that feed the table and are behind the cut. feeds: all
+    sources that do. dropped: whether no physical table is left at a commit_ts. filled: the snapshot
+    that emptied it and hasn't ended, with its low mark, unless a statement up to a commit_ts has
+    emptied it since; has_silver: whether silver has a table of this name.
     """
 
     name: str

@@ -20,7 +20,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connecting.connection import connect
 from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
-from tidegate.snapshot.marks.unlogged_marks import UnloggedMarks
+from tidegate.snapshot.marks.unlogged_marks import marks_for
 from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.view_reading import ExactView, TablesBusy
@@ -158,7 +158,7 @@ def test_two_servers_that_share_a_number_are_not_taken_for_one(flavour: str, tmp
     with first, second, WorkerConnection(info_of(first)) as asked, connect(info_of(second)) as elsewhere:
         lake = LakeFiles(str(tmp_path / "lake"))
         assert asked.server_id == 77
-        with pytest.raises(SourceUnavailable, match="two connections came to two servers"):
-            UnloggedMarks(asked, elsewhere, lake, "p", "s").begin()
+        with pytest.raises(SourceUnavailable, match="leads to several servers"):
+            marks_for(asked, elsewhere, lake, ("p", "s"))
         with connect(info_of(first)) as same:
-            UnloggedMarks(asked, same, lake, "p", "s").begin()
+            marks_for(asked, same, lake, ("p", "s"))

@@ -16,6 +16,7 @@ import pytest
 from tests.support.captures import pipeline_for
 from tests.support.fault_proxy import FaultProxy
 from tests.support.own_server import own_server
+from tidegate.config import SnapshotMarks
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
@@ -24,6 +25,7 @@ from tidegate.mysql.facts.server_facts import current_position, read_facts
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.settled import settled
 from tidegate.position import Position
+from tidegate.snapshot.marks.unlogged_marks import marks_for
 from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.view_reading import ExactView
@@ -94,6 +96,20 @@ def test_a_view_at_one_place_is_of_the_server_whose_log_has_the_place(moving: Mo
         assert asked.versions("one", names).keys() == set(names)
         with ExactView(asked, Unlogged(marking), mark, names) as view:
             assert view.connection.ask("SELECT count(*) FROM shop.log") == [(0,)]
+
+
+@pytest.mark.parametrize("how", SnapshotMarks)
+def test_marks_go_to_the_server_whose_rows_are_read(moving: Moving, tmp_path: Path, how: SnapshotMarks) -> None:
+    """Servers of a cluster get each other's marks: a mark says nothing of what is visible at another one."""
+    lake = LakeFiles(str(tmp_path))
+    with WorkerConnection(moving.info) as asked:
+        with moving.moved():
+            elsewhere = connect(moving.info)
+        with elsewhere, pytest.raises(SourceUnavailable, match="leads to several servers"):
+            marks_for(asked, elsewhere, lake, ("p", "one"), how)
+        with connect(moving.info) as marking:
+            marks_for(asked, marking, lake, ("p", "one"), how)
+    assert not moving.second.query("SHOW DATABASES LIKE 'tidegate'")
 
 
 def test_a_beginning_takes_no_place_and_no_columns_of_another_server(moving: Moving, tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ In:  the server, bronze as capture lands it, the marks a reader would write.
 Out: events of kind `marked` in control/snapshots: a mark, and the two commit_ts around the wave's
      reads.
 
-Why it is as exact as marks in the log. A chunk counts as a transaction at L. It needs one thing: every transaction at
-or below L is visible to its reads. Therefore, before the reads, the server is asked how much of its log is visible
-(mysql/facts/visible.py). L is the resolved_ts of the newest captured segment that ends at or before that place: nothing
-at or below L comes any more, and all of it lies before the place. H must cover everything in the reads. Therefore,
-after them, the server is asked for the end of its log, and H is a resolved_ts beyond that place. The mark is recorded
-when capture has come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
+Why it is as exact as marks in the log. A chunk counts as a transaction at L. It needs one thing:
+every transaction at or below L is visible to its reads. Therefore, before the reads, the server is
+asked how much of its log is visible (mysql/facts/visible.py). L is the resolved_ts of the newest
+captured segment that ends at or before that place: nothing at or below L comes any more, and all of
+it lies before the place. H must cover everything in the reads. Therefore, after them, the server is
+asked for the end of its log, and H is a resolved_ts beyond that place. The mark is recorded when
+capture has come there. On a quiet server the log's end stays, and capture's heartbeats move
+resolved_ts.
 
 Apply has the last word on where such a wave ends in its order
 (spark_jobs/window/waves/unlogged_marks.py).
@@ -32,7 +34,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_LOOK_SECONDS, SNAPSHOT_STANDING_SECONDS
 from tidegate.mysql.connecting.connection import named
 from tidegate.mysql.facts.branches import prepared_branches, see_commits
-from tidegate.mysql.facts.server_facts import SERVER_IDS, current_position, server_of
+from tidegate.mysql.facts.server_facts import check_is, current_position
 from tidegate.mysql.facts.visible import visible_place
 from tidegate.position import Position
 from tidegate.snapshot.marks.marks import Marks, MarksRefused, MarkWriter
@@ -58,16 +60,6 @@ class UnloggedMarks:
 
     def begin(self) -> None:
         """Raises SourceRefused when the server doesn't tell what a read sees, SourceUnavailable."""
-        try:
-            with self._connection.cursor() as cursor:
-                cursor.execute(SERVER_IDS)
-                variables = {str(name).lower(): value for name, value in cursor.fetchall()}
-                if server_of(variables) != (self._asked.server_id, self._asked.server_uuid):
-                    raise SourceUnavailable(
-                        "two connections came to two servers", where=self._info.where, remedy="give it one address"
-                    )
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, self._info) from error
         if not self._asked.is_mariadb and self._asked.ask("SELECT @@global.gtid_mode")[0][0] != "ON":
             raise SourceRefused(
                 "gtid_mode isn't ON: without marks in its log this server doesn't show how much of it a read sees",
@@ -151,9 +143,17 @@ def marks_for(
     how: SnapshotMarks = SnapshotMarks.AUTO,
     report: Callable[[str], None] = lambda _: None,
 ) -> Marks:
-    """Where the marks of a pipeline and source go, ready to be written. Raises SourceRefused, SourceUnavailable."""
+    """Where the marks of a pipeline and source go, ready to be written. Raises SourceRefused, and
+    SourceUnavailable, also if it isn't the server of the reads: there, commits before a mark of
+    another node of the cluster may not be visible yet.
+    """
     if asked.is_tidb:
         return TimestampMarks(asked.info, connection, lake, *names)
+    try:
+        with connection.cursor() as cursor:
+            check_is(asked.server, cursor, asked.info)
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise named(error, asked.info) from error
     written = MarkWriter(connection, asked.info, *names)
     unlogged = UnloggedMarks(asked, connection, lake, *names)
     if how is SnapshotMarks.AUTO:
