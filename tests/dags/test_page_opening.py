@@ -20,8 +20,10 @@ class Slow:
 
     def __init__(self) -> None:
         self.imported, self.read = threading.Event(), threading.Event()
+        self.asked = 0
 
     def application(self) -> Any:
+        self.asked += 1
         self.imported.wait(60)
         return self._answer
 
@@ -76,6 +78,23 @@ def test_a_browser_is_told_until_the_first_answer_is_there_and_never_again(slow:
         assert not later.done(), "a page that is slow once more is waited for"
         slow.read.set()
         assert await later == b"the lake"
+
+    asyncio.run(story())
+
+
+def test_a_browser_that_reloads_each_second_asks_once(slow: Slow) -> None:
+    """Each reload had a thread of its own, and made a page that nobody saw, on a machine that is slow already."""
+    from tidegate_airflow.page.opening import Page
+
+    async def story() -> None:
+        page = Page()
+        for _ in range(5):
+            assert b"Reading the lakes" in await asked(page, headers=BROWSER)
+        assert slow.asked == 1
+        slow.imported.set()
+        slow.read.set()
+        await asyncio.wait(page._late)
+        assert await asked(page, headers=BROWSER) == b"the lake"
 
     asyncio.run(story())
 

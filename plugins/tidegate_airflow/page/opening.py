@@ -3,7 +3,8 @@
 In:  requests. The first one may wait some seconds, for imports and a first look at the lakes.
 Out: the application's answers. Until the first one a browser gets a page that says so.
 
-The loop serves all of Airflow, tasks' heartbeats among them: no import runs in it.
+The loop serves all of Airflow, tasks' heartbeats among them: no import runs in it. A waiting browser
+reloads each second: only its first request makes a page, which it doesn't see any more.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class Page:
         if self._has_answered or not _is_a_persons(scope):
             await self._answer(scope, receive, send)
             return
+        if self._late:
+            await asyncio.wait(self._late, timeout=PAGE_OPENING_SECONDS)
+            await (self._answer(scope, receive, send) if self._has_answered else _tell(send))
+            return
         held: list[Any] = []
 
         async def hold(message: Any) -> None:
@@ -38,7 +43,8 @@ class Page:
         else:
             self._late.add(answer)
             answer.add_done_callback(self._late.discard)
-            held = _messages()
+            await _tell(send)
+            return
         for message in held:
             await send(message)
 
@@ -59,10 +65,9 @@ def _is_a_persons(scope: Any) -> bool:
     return bool(scope["type"] == "http" and scope["method"] == "GET" and asks_for_html(scope))
 
 
-def _messages() -> list[Any]:
+async def _tell(send: Any) -> None:
+    """Send the page for the time until then."""
     headers = {"content-type": "text/html; charset=utf-8"} | HEADERS
     encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    return [
-        {"type": "http.response.start", "status": 200, "headers": encoded},
-        {"type": "http.response.body", "body": opening().encode()},
-    ]
+    await send({"type": "http.response.start", "status": 200, "headers": encoded})
+    await send({"type": "http.response.body", "body": opening().encode()})
