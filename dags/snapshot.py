@@ -6,8 +6,9 @@ tables themselves, and information_schema.
 **Tables written:** `control/snapshots` (requests and progress), `bronze/chunks` (the rows); at the source: marks in
 `tidegate.watermark`. The account needs a grant for them.
 
-**How it runs:** a table that waits for its rows starts a run by itself, within seconds, unless the pipeline file says
-`snapshot: {mode: manual}`. The same run also reads tables that come to wait meanwhile. In a run by hand, `tables`
+**How it runs:** a table that waits for its rows starts a run by itself, within seconds. If the pipeline file says
+`snapshot: {mode: manual}`, only what a person asks for does, as on tidegate's page, within about a minute. The same run
+also reads tables that come to wait meanwhile. In a run by hand, `tables`
 names tables as in silver. A complete table is read again in place. Empty: every table that waits. Capture and apply
 must run meanwhile: apply takes each wave of rows. The task ends when all tables are read and marked. One reader works
 on a source at a time. A failed snapshot is tried again after a minute, then less and less often. `tidegate snapshot
@@ -27,7 +28,6 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from tidegate import pipelines
-from tidegate.config import SnapshotMode
 from tidegate_airflow.assets import waiting_asset
 from tidegate_airflow.dag_arguments import dag_arguments
 from tidegate_airflow.params import params_of, tables_param
@@ -42,7 +42,7 @@ for file in pipelines.good_files():
     # Never paused by failures: a table that can't be read must not stop the others. Each table's own tries become rare.
     arguments["max_consecutive_failed_dag_runs"] = 0
     with DAG(
-        schedule=[waiting_asset(pipeline)] if pipeline.snapshot.mode is SnapshotMode.AUTO else None,
+        schedule=[waiting_asset(pipeline)],
         description=f"Rows of {pipeline.pipeline} from before its log was followed",
         **arguments,
     ):

@@ -57,7 +57,10 @@ def start(desk: Desk, work: SnapshotWork, names: Collection[str] = (), *, exact:
             what = f"{', '.join(names)}: no table at a source is left to ask for"
             raise UsageError(what, where=desk.name, remedy=f"see `tidegate snapshot status {desk.name}`")
     asked = f"{counted(len(new), 'table is', 'tables are')} asked for"
-    line = f"{asked}; what is asked for and not read yet goes on"
+    reads = "what is asked for and not read yet goes on"
+    if exact:  # as the page, which reads nothing itself
+        reads = f"{desk.name}__snapshot begins within about a minute"
+    line = f"{asked}; {reads}"
     if new:
         logical = sorted({desk.pipeline.tables.logical(*physical.pair).name for physical in new})
         with desk.recorded(Act.SNAPSHOT, tuple(logical)) as result:

@@ -196,6 +196,21 @@ def test_a_reader_is_started_once_when_the_pipeline_file_keeps_other_tables(tmp_
     assert wider.look() is None
 
 
+def test_by_hand_a_reader_is_started_for_what_somebody_asked_for_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page's button asks, and reads nothing itself."""
+    lake, clock = LakeFiles(str(tmp_path)), [datetime.now(UTC)]
+    monkeypatch.setattr(wakes, "_now", lambda: clock[0])
+    version(lake, "t", VersionStatus.NEEDS_SNAPSHOT)
+    looks = WaitingTables(pipeline(section="snapshot: {mode: manual}"), None)
+    looks.open(str(tmp_path), {})
+    assert looks.look() is None, "it waits, and nobody has asked"
+    request(lake, "p", [TABLE])
+    clock[0] += timedelta(seconds=SNAPSHOT_SILENT_SECONDS + 1)
+    assert looks.look() == {"tables": ["d.t"]}
+
+
 def test_a_look_reads_of_control_tables_what_came_since(tmp_path: Path, opened: list[str]) -> None:
     lake = LakeFiles(str(tmp_path))
     version(lake, "t", VersionStatus.NEEDS_SNAPSHOT)

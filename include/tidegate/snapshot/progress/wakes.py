@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate.config import SnapshotMode
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.tail import LogTail
 from tidegate.limits import SNAPSHOT_SILENT_SECONDS, SNAPSHOT_WAKE_SECONDS_MAX
@@ -89,7 +90,8 @@ class WaitingTables:
         needy = self._needy(versions)
         self._seen = versions
         woken, selection = self._woken, self._selection()
-        is_new = versions[-1] >= 0 and selection != woken.selection  # before there is a baseline all of it is in that
+        # Before there is a baseline all of it is in that.
+        is_new = versions[-1] >= 0 and selection != woken.selection and self._asks_by_itself
         if not needy and not is_new:
             return None
         same = versions[0] == woken.version
@@ -101,6 +103,10 @@ class WaitingTables:
         self._woken = _Woken(needy, versions[0], now, pause, selection)
         self._again_at = min(self._again_at, now + pause)
         return {"tables": needy}
+
+    @property
+    def _asks_by_itself(self) -> bool:
+        return self._pipeline.snapshot.mode is SnapshotMode.AUTO
 
     def _selection(self) -> int:
         from tidegate.lake.standing.followed import Selection
