@@ -332,6 +332,25 @@ def test_a_table_says_how_its_snapshot_does() -> None:
     assert "<dt>Snapshot</dt>" not in table_view(view(), "shop.orders_00001", ())
 
 
+def test_tables_that_wait_at_one_place_are_named_together() -> None:
+    """A statement may hold all tables: each with the same sentence was a wall of text."""
+    look = view(held=False)
+    assert look.standing is not None
+    place = {"source": "eu", "file": "binlog.000007", "pos": 4711, "way_out": "say what it changes"}
+    held = [replace(table(f"shop.t{number}", State.HELD), **place) for number in range(9)]
+    alone = replace(table("shop.z", State.HELD), **place | {"pos": 4712})
+    other = replace(table("shop.y", State.HELD), **place | {"cause": "needs_rows"})
+    tables = (*held, alone, other)
+    shown = pipeline_view(replace(look, standing=replace(look.standing, tables=tables)), TablesAsked(), can_act=True)
+    Balanced().feed(shown)
+    waits = shown[shown.index("What waits") : shown.index("The road")]
+    assert re.findall(r"<li><a [^>]*>([^<]*)</a>([^<]*)<a", waits) == [
+        ("shop.t0", " and 8 more at the same place are held. What ends it: say what it changes "),
+        ("shop.z", " is held. What ends it: say what it changes "),
+        ("shop.y", " is held. What ends it: say what it changes "),
+    ]
+
+
 def test_the_page_begins_with_the_waiting_tables_and_what_ends_each_wait() -> None:
     look = view(held=False)
     assert look.standing is not None

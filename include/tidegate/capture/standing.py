@@ -167,9 +167,10 @@ class CaptureStanding:
         """The lag of one table, by this machine's clock; None before its first rows."""
         if not table.applied_ts:
             return None
-        if not table.state.waits:
-            return self.lag_seconds
-        return _age(table.applied_ts)
+        # A held table whose rows are asked for is shown as being filled, and hasn't gone on yet.
+        is_asked_for = table.state is State.SNAPSHOT and table.applied_ts < self.cut_ts
+        stands = table.state.waits or is_asked_for
+        return _age(table.applied_ts) if stands else self.lag_seconds
 
     def to_json(self) -> dict[str, Any]:
         """Plain values. A source's state in bronze is in its own entry."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
+    from tidegate.lake.figures.status import TableStatus
     from tidegate.lake.figures.timeline import Timeline
     from tidegate.metrics.disks import Disk
     from tidegate.pipelines import PipelineView
@@ -86,7 +87,8 @@ def pipeline_view(
 
 
 def _waiting(view: PipelineView, stands: CaptureStanding, answer: str, *, can_act: bool) -> str:
-    """Stopped work, and the first waiting tables, held ones before others; "" without any.
+    """Stopped work, and the first waiting tables, held ones before others; "" without any. Those at
+    one place of the log are one line.
 
     can_act: a held table gets a link to its buttons.
     """
@@ -95,13 +97,19 @@ def _waiting(view: PipelineView, stands: CaptureStanding, answer: str, *, can_ac
         for each in stands.silences
     )
     waits = sorted((table for table in stands.tables if table.state.waits), key=lambda of: of.state is not State.HELD)
+    places: dict[tuple[str, ...], list[TableStatus]] = {}
+    for table in waits:
+        place = (table.source, table.file, str(table.pos), table.cause)
+        places.setdefault((table.state, *(place if table.file else (table.table,))), []).append(table)
+    named = list(places.values())[:_WAITING_SHOWN]
     lines = (
-        f"<li><a href='{escape(table_page(view, table.table))}'>{escape(table.table)}</a> is {WORDS[table.state]}."
+        f"<li><a href='{escape(table_page(view, table.table))}'>{escape(table.table)}</a>"
+        f"{f' and {len(others):,} more at the same place are' if others else ' is'} {WORDS[table.state]}."
         + (f" What ends it: {escape(table.way_out)}" if table.way_out else "")
         + f"{buttons_link(view, table) * can_act}</li>"
-        for table in waits[:_WAITING_SHOWN]
+        for table, *others in named
     )
-    left = len(waits) - _WAITING_SHOWN
+    left = len(waits) - sum(map(len, named))
     more = f"<li>and {left:,} more, in the list of tables below</li>" if left > 0 else ""
     shown = f"{stopped}{''.join(lines)}{more}" + f"<li>{answer}</li>" * bool(answer)
     return f"<ul aria-label='What waits'>{shown}</ul>" if shown else ""

@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse
 from jwt import InvalidTokenError
 from starlette.exceptions import HTTPException
 
+from tidegate.text_layout import sentence
 from tidegate_airflow.page.layout import HEADERS, asks_for_html, document
 
 if TYPE_CHECKING:
@@ -71,5 +72,6 @@ def _page(
     if path.endswith("/act") and (name := request.query_params.get("name")):
         links.append(f"<a href='table?{escape(urlencode({'name': name}))}'>Back to the table</a>")
     links.append(f"<a href='{root}'>All pipelines</a>")
-    body = f"<h2>{escape(head)}</h2><p class='said bad' role='alert'>{escape(words)}</p><nav>{' '.join(links)}</nav>"
+    said = f"<p class='said bad' role='alert'>{escape(sentence(words.rstrip('.')))}</p>"
+    body = f"<h2>{escape(head)}</h2>{said}<nav>{' '.join(links)}</nav>"
     return HTMLResponse(document(head, body, root, "ask.js"), status, HEADERS | dict(headers or {}))

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.kit.decoding import segment
+from tests.kit.pipeline_views import NOW, table, view
 from tidegate import config, tables
 from tidegate.capture.standing import SourceAnswer, standing
 from tidegate.commit_ts import compose
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.tables import State
 
 
 def test_a_change_after_a_quiet_time_is_as_late_as_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,3 +45,13 @@ def test_a_change_after_a_quiet_time_is_as_late_as_it_is_old(tmp_path: Path, mon
     known = standing(config.parse(text, where="p.yaml"), lake, lambda _: answer)
     assert known.lag_seconds == pytest.approx(3, abs=0.1)
     assert not known.nothing_missing
+
+
+def test_a_held_table_whose_rows_are_asked_for_is_behind_since_it_stands() -> None:
+    """It is shown as being filled, and was shown as little behind as the pipeline."""
+    since = compose(int((NOW - 3600) * 1000))
+    asked, filled = table("shop.a", State.SNAPSHOT, since), table("shop.b", State.SNAPSHOT)
+    of = view(held=False).standing
+    assert of is not None
+    assert of.seconds_behind(filled) == of.lag_seconds
+    assert (of.seconds_behind(asked) or 0.0) > 3600
