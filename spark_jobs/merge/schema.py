@@ -38,7 +38,7 @@ from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.recast import VALUE
-from tidegate.schema.follow.renames import renamed_here
+from tidegate.schema.follow.renames import leaves, renamed_here
 from tidegate.schema.follow.silver_change import (
     AddSilverColumn,
     ChangeType,
@@ -115,7 +115,11 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
         empty_shard(writer, version)
     else:
         done, sources = (writer.ddl_id(EMPTIED, version), version.commit_ts), writer.sources_of(old)
-        empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape, sources)
+        columns = None if writer.is_as(shape, writer.log.state()) else shape
+        # Rows from before were left out (merge/phases.py). An apply that slept has some, and must write none of them.
+        # Not where another table takes them: it reads the version that records less than the rename.
+        rows = None if leaves(old, version) else (writer.app_id, version.commit_ts - 1)
+        empty_silver(writer.log, done, columns, sources, rows=rows)
 
 
 def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:

@@ -91,8 +91,8 @@ class Positions:
         """Up to where silver has a logical table, by its own word; 0 where it can't be read
         (unread).
 
-        A TRUNCATE is one commit, the rows after it are another. After a kill in between, or where
-        the rows are refused, silver has no rows from before: a window ending there would add some.
+        A TRUNCATE is one commit, the rows after it are another. It takes all rows before it: a window
+        ending below it, after a kill in between or where the rows are refused, has none to add.
         """
         return self._of_silver(name).rows_ts
 

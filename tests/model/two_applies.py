@@ -1,4 +1,4 @@
-"""A model of two applications that apply the same window to one table: DDL phases, transaction versions, one winner.
+"""A model of two applications that apply one table: DDL phases, transaction versions, one winner, other windows.
 
 In:  cures that are left out.
 Out: states of silver's Delta log and of two applications (a retried task whose first try lives on), each of which looks
@@ -16,11 +16,14 @@ from typing import Final, NamedTuple
 
 DDL_ONCE: Final = "a DDL phase has a transaction version of its own"
 ONE_WINNER: Final = "of two commits of one version one wins, and the other looks again"
-CURES: Final = frozenset({DDL_ONCE, ONE_WINNER})
+ROWS_TOO: Final = "a statement that removes all rows counts as all rows before it"
+CURES: Final = frozenset({DDL_ONCE, ONE_WINNER, ROWS_TOO})
 
 KILLS_MAX: Final = 1
-# The log of the table: rows at 1 and 3, a TRUNCATE at 2, a row at 4; two windows, (0, 3] and (3, 4].
-PHASES: Final = (("rows", 1), ("truncate", 2), ("rows", 3), ("cut", 3), ("rows", 4), ("cut", 4))
+# The log of the table: rows at 1 and 3, a TRUNCATE at 2, a row at 4. The first window is (0, 1] or (0, 3]; of the
+# second one rows before the statement aren't written.
+SHORT: Final = (("rows", 1), ("cut", 1), ("truncate", 2), ("rows", 3), ("cut", 3), ("rows", 4), ("cut", 4))
+PHASES: Final = SHORT[2:]
 
 
 class Silver(NamedTuple):
@@ -33,10 +36,17 @@ class Silver(NamedTuple):
 
 
 class Apply(NamedTuple):
-    """at: the phase that comes next. looked: the version that it decided on; None when it has yet to look."""
+    """at: the phase that comes next. looked: the version that it decided on; None when it has yet to look. phases: none
+    before it has planned its first window.
+    """
 
     at: int = 0
     looked: Silver | None = None
+    phases: tuple[tuple[str, int], ...] = ()
+
+    def gone_on(self) -> Apply:
+        """At the next phase."""
+        return self._replace(at=self.at + 1, looked=None)
 
 
 class State(NamedTuple):
@@ -50,7 +60,7 @@ class State(NamedTuple):
 
 def told(upto: int) -> tuple[int, ...]:
     """The table's rows at a commit_ts, by its log."""
-    rows = tuple(at for kind, at in PHASES if kind == "rows" and at <= upto)
+    rows = tuple(at for kind, at in SHORT if kind == "rows" and at <= upto)
     return rows if upto < 2 else tuple(at for at in rows if at > 2)
 
 
@@ -66,26 +76,33 @@ class TwoApplies:
 
     def steps(self, state: State) -> Iterator[tuple[str, State]]:
         for number, apply in enumerate(state.applies):
-            if apply.at == len(PHASES):
+            if not apply.phases:
+                yield from self._planned(state, number)
                 continue
-            kind, at = PHASES[apply.at]
+            if apply.at == len(apply.phases):
+                continue
+            kind, at = apply.phases[apply.at]
             name = f"{'AB'[number]}: {kind} {at}"
             if kind == "cut":
-                published = _with(state, number, Apply(apply.at + 1))
+                published = _with(state, number, apply.gone_on())
                 yield f"{name} is published", published._replace(cut=max(state.cut, at))
             elif apply.looked is None:
                 done = at <= self._done(state.silver, kind)
-                after = Apply(apply.at + 1) if done else Apply(apply.at, state.silver)
+                after = apply.gone_on() if done else apply._replace(looked=state.silver)
                 yield f"{name}: looks{', is done' if done else ''}", _with(state, number, after)
             else:
                 yield self._commit(state, number, name)
             if state.kills < KILLS_MAX:
-                # Its next start begins at the newest cut.
-                begin = next(
-                    (n for n, (what, at) in enumerate(PHASES) if what != "cut" and at > state.cut), len(PHASES)
-                )
-                again = _with(state, number, Apply(begin))
+                again = _with(state, number, Apply())
                 yield f"{'AB'[number]} is killed and starts again", again._replace(kills=state.kills + 1)
+
+    def _planned(self, state: State, number: int) -> Iterator[tuple[str, State]]:
+        """It begins at the newest cut. Its first window reaches as far as any commit in silver."""
+        for phases in (SHORT, PHASES):
+            if phases is PHASES or max(state.cut, state.silver.rows_ts, state.silver.ddl_ts) == 0:
+                left = [n for n, (what, at) in enumerate(phases) if what != "cut" and at > state.cut]
+                begun = Apply(left[0] if left else len(phases), None, phases)
+                yield f"{'AB'[number]} plans {phases[0]}", _with(state, number, begun)
 
     def _done(self, silver: Silver, kind: str) -> int:
         """Up to where a phase of this kind is in silver already."""
@@ -97,20 +114,21 @@ class TwoApplies:
         apply = state.applies[number]
         assert apply.looked is not None
         if apply.looked != state.silver and ONE_WINNER in self.cures:
-            return f"{name}: lost the race", _with(state, number, Apply(apply.at))
-        kind, at = PHASES[apply.at]
+            return f"{name}: lost the race", _with(state, number, apply._replace(looked=None))
+        kind, at = apply.phases[apply.at]
         seen = apply.looked  # what is committed follows from what was seen, whoever committed meanwhile
         if kind == "truncate":
-            after = seen._replace(rows=(), ddl_ts=at)
+            rows_ts = max(seen.rows_ts, at - 1) if ROWS_TOO in self.cures else seen.rows_ts
+            after = seen._replace(rows=(), ddl_ts=at, rows_ts=rows_ts)
         else:
             after = seen._replace(rows=(*seen.rows, at), rows_ts=at)
         committed = after._replace(number=seen.number + 1)
-        return f"{name}: commits", _with(state, number, Apply(apply.at + 1))._replace(silver=committed)
+        return f"{name}: commits", _with(state, number, apply.gone_on())._replace(silver=committed)
 
     def broken(self, state: State) -> str:
         if not state.cut:
             return ""
-        upto = max(state.cut, state.silver.rows_ts)
+        upto = max(state.cut, state.silver.rows_ts, state.silver.ddl_ts)
         found, wanted = state.silver.rows, told(upto)
         return "" if found == wanted else f"silver has rows {found} at {upto}, the log {wanted}"
 

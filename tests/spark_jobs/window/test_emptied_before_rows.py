@@ -75,3 +75,20 @@ def test_killed_between_a_statement_and_its_rows_the_table_goes_on_from_the_stat
     again.app.histories.update(it.app.histories)
     again.times.update(it.times)
     check(again)
+
+
+@pytest.mark.parametrize("writer", ["positional", "merge"])
+@pytest.mark.parametrize("key", ["", " PRIMARY KEY"], ids=["no key", "a key"])
+def test_an_apply_that_slept_through_a_truncate_adds_no_rows_from_before(
+    spark: SparkSession, tmp_path: Path, key: str, writer: str
+) -> None:
+    """The statement alone is in silver, since no rows came after it."""
+    it = emptied(spark, tmp_path, key, ["TRUNCATE TABLE t"])
+    sleeper = Shop(spark, tmp_path, writer)
+    sleeper.app.histories.update(it.app.histories)
+    sleeper.times.update(it.times)
+    assert sleeper.app.positions.applied("d.t") == 15
+    it.apply(15, 40, {"t": BEFORE})
+    assert it.silver("t") == []
+    sleeper.apply(15, 18, {"t": BEFORE})
+    assert it.silver("t") == []

@@ -24,7 +24,7 @@ from tidegate.errors import DeltaUnsupported
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver.as_published import ddl_id
+from tidegate.lake.silver.as_published import EMPTIED, ddl_id
 from tidegate.lake.silver.known_history import history_name, known_history, recorded
 from tidegate.lake.silver.silver_tables import create_silver
 from tidegate.lake.standing.held import last_states, to_row
@@ -77,6 +77,17 @@ def test_a_window_below_a_statement_that_was_followed_already_does_not_hide_it(t
     assert (begun.written("d.t"), begun.reached("d.t")) == (30, 40)
     begun.note_applied("d.t", 50)
     assert (begun.written("d.t"), begun.reached("d.t")) == (50, 50)
+
+
+def test_no_row_is_wanted_from_below_a_truncate_that_an_older_release_followed(tmp_path: Path) -> None:
+    """Its commit said nothing of rows. A kill, or rows that were refused, kept those after it out."""
+    lake = LakeFiles(str(tmp_path))
+    log = lake.log(tables.silver_path("d", "t"))
+    create_silver(log, SilverShape((SilverColumn("id", "int"),), ("id",)))
+    app_id = tables.app_id("p", "d.t")
+    log.commit(log.state(), Change([], "UPSERT", {app_id: 20}))
+    log.commit(log.state(), Change([], "DELETE", {ddl_id(app_id, "s", "d.t", EMPTIED): 40}))
+    assert positions(lake).applied("d.t") == 39
 
 
 NAME = history_name("p", "d.t")

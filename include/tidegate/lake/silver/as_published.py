@@ -67,7 +67,7 @@ def ddl_id(app_id: str, source: str, name: str, what: str) -> str:
 
 def emptied_ts(state: TableState, app_id: str, name: str) -> int:
     """The newest statement on a plain table to leave silver without rows; 0 for none. name: of the
-    table at the source.
+    table at the source. Its commit says up to where rows count as written; of 0.3.0 it didn't.
     """
     begin, end = f"{app_id}{_DDL}", f".{name}/{EMPTIED}"  # of any source: the file may have renamed it
     ours = (at for of, at in state.transactions.items() if of.startswith(begin) and of.endswith(end))

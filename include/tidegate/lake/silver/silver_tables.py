@@ -155,13 +155,16 @@ def empty_silver(
     transaction: tuple[str, int],
     shape: SilverShape | None = None,
     sources: AbstractSet[str] | None = None,
+    *,
+    rows: tuple[str, int] | None = None,
 ) -> TableState:
     """Remove all rows, in one commit under a transaction. Nothing happens if its version is
     recorded already.
 
-    shape: the columns from here on; None: the present ones. sources: as in reshaped.
+    shape: the columns from here on; None: the present ones. sources: as in reshaped. rows: under
+    which application id rows are recorded, and up to where none is wanted any more.
     """
-    return log.update(_once(transaction, lambda read: _emptied(read, shape, sources)))
+    return log.update(_once(transaction, lambda read: _emptied(read, shape, sources), rows))
 
 
 def has_shards(read: TableState) -> bool:
@@ -170,14 +173,17 @@ def has_shards(read: TableState) -> bool:
 
 
 def _once(
-    transaction: tuple[str, int], actions: Callable[[TableState], Sequence[Action]]
+    transaction: tuple[str, int],
+    actions: Callable[[TableState], Sequence[Action]],
+    rows: tuple[str, int] | None,
 ) -> Callable[[TableState], Change | None]:
     app_id, version = transaction
 
     def decide(read: TableState) -> Change | None:
         if read.transaction(app_id) >= version:
             return None
-        return Change(actions(read), "DELETE", {app_id: version})
+        along = dict([rows] if rows is not None and read.transaction(rows[0]) < rows[1] else [])
+        return Change(actions(read), "DELETE", {app_id: version, **along})
 
     return decide
 
