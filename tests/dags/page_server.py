@@ -22,7 +22,7 @@ from tidegate.lake.schema_history.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineFile, PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.version_changes import changes
-from tidegate_airflow.page.questions import Asker
+from tidegate_airflow.page.questions import DagState
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
@@ -73,7 +73,7 @@ def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers
     patch.setattr(application, "_allowed", lambda *_: [view.pipeline for view in views.values()])
     patch.setattr(application.rights, "may_edit", lambda *_: False)
     patch.setattr(application.rights, "may_see_import_errors", lambda *_: False)
-    patch.setattr(application.rights, "asker_of", lambda _: Asker.RUNS)
+    patch.setattr(application.rights, "dag_state", lambda _: DagState.RUNS)
     overrides: dict[Any, Any] = {application.rights.may_read: lambda: None}
     overrides[_get_user()] = lambda: None
     with _running(patch, overrides) as url:

@@ -197,7 +197,7 @@ def test_a_form_on_another_site_is_refused_in_a_browser(world: World, tmp_path: 
             assert "Approve" not in chromium.page_source, "a foreign page would lay it under its own button"
             chromium.switch_to.default_content()
             click(chromium, "button")
-            see(chromium, None, ["only a page of this Airflow may send this"])
+            see(chromium, None, ["Only a page of this Airflow may send this"])
     finally:
         server.shutdown()
     assert world.state() is State.HELD

@@ -31,7 +31,7 @@ from tidegate_airflow.page.layout import ASK_SCRIPT, HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import broken_files, overview
 from tidegate_airflow.page.patient import PatientReader, PatientReaders
 from tidegate_airflow.page.pipeline_view import pipeline_view
-from tidegate_airflow.page.questions import is_asked, way_to_answer
+from tidegate_airflow.page.questions import APPROVE, DagState, is_asked, way_to_answer
 from tidegate_airflow.page.rights import GetUserDep
 from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import TablesAsked
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from tidegate.lake.schema_history.schema_changes import SchemaChange
     from tidegate.pipelines import PipelineFile, PipelineView
     from tidegate.standing.standing import Standing
-    from tidegate_airflow.page.questions import Asker
 
 log = logging.getLogger(__name__)
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(rights.may_read)])
@@ -110,8 +109,8 @@ def one_table(
     return HTMLResponse(document(name, body, "../../"), 200, HEADERS)
 
 
-def _asker(view: PipelineView, name: str = "") -> Asker | None:
-    return rights.asker_of(view.pipeline.pipeline) if is_asked(view, name) else None
+def _asker(view: PipelineView, name: str = "") -> DagState | None:
+    return rights.dag_state(f"{view.pipeline.pipeline}__{APPROVE}") if is_asked(view, name) else None
 
 
 def _table(
@@ -154,6 +153,10 @@ def _question(reader: PipelineReader, name: str, action: Act, desk: Desk) -> str
     offer = next((each for each in offered if each.act is action), None)
     if offer is None:
         raise UsageError("the table doesn't wait for that any more")
+    dag_id = f"{reader.pipeline.pipeline}__snapshot"
+    if action in (Act.SNAPSHOT, Act.RESUME) and rights.dag_state(dag_id) is not DagState.RUNS:
+        lacks = f"But {dag_id} is paused, or Airflow hasn't read it yet: nothing is read before somebody unpauses it."
+        offer = replace(offer, effect=f"{offer.effect} {lacks}")
     judged = list[str]()
     if action is Act.JUDGE and standing is not None and standing.event is not None:
         judged = held_with(desk, standing.event)

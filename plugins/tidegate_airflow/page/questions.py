@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 APPROVE: Final = "approve"
 
 
-class Asker(StrEnum):
-    """The DAG that asks."""
+class DagState(StrEnum):
+    """The state of a DAG of the pipeline."""
 
     RUNS = "runs"
     PAUSED = "paused"
-    MISSING = "missing"  # Airflow hasn't read its file since the pipeline file says `ask`
+    MISSING = "missing"  # Airflow hasn't read its file yet
 
 
 def is_asked(view: PipelineView, name: str = "") -> bool:
@@ -41,19 +41,19 @@ def _asks(table: TableStatus) -> bool:
     return table.cause in ASK_A_PERSON
 
 
-def way_to_answer(view: PipelineView, asker: Asker | None, root: str) -> str:
+def way_to_answer(view: PipelineView, asker: DagState | None, root: str) -> str:
     """A sentence with a link. asker: None if nothing is asked. root: the way to Airflow's own pages."""
     if asker is None:
         return ""
     dag = f"{escape(view.pipeline.pipeline)}__{APPROVE}"
     match asker:
-        case Asker.RUNS:
+        case DagState.RUNS:
             where = f"{root}dags/{dag}/required_actions?response_received=false"
             return f"The question is under <a href='{where}' target='_top'>Required Actions of {dag}</a>."
-        case Asker.PAUSED:
+        case DagState.PAUSED:
             return (
                 f"<span class='bad'><a href='{root}dags/{dag}' target='_top'>{dag}</a> is paused, so Required Actions"
                 " doesn't have the question. Unpause it; it then asks within seconds.</span>"
             )
-        case Asker.MISSING:
+        case DagState.MISSING:
             return f"Airflow hasn't read <code>{dag}</code> yet. It asks under Required Actions once it is there."

@@ -2,7 +2,7 @@
 
 In:  requests.
 Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the
-     user may edit one; whether a pipeline's DAG `approve` is paused.
+     user may edit one; whether a DAG is paused.
 
 The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless
 it asks for it.
@@ -27,12 +27,12 @@ from airflow.models.dag import DagModel
 from fastapi import HTTPException, Request
 
 from tidegate.limits import PAGE_FORM_BYTES_MAX
-from tidegate_airflow.page.questions import APPROVE, Asker
+from tidegate_airflow.page.questions import DagState
 
 __all__ = [
     "GetUserDep",
     "allowed",
-    "asker_of",
+    "dag_state",
     "form_of",
     "may_edit",
     "may_read",
@@ -94,12 +94,12 @@ def may_edit(dag_id: str, user: Any) -> bool:
     return bool(get_auth_manager().is_authorized_dag(method="PUT", details=details, user=user))
 
 
-def asker_of(pipeline: str) -> Asker:
-    """The state of the pipeline's DAG `approve`."""
-    dag = DagModel.get_dagmodel(f"{pipeline}__{APPROVE}")
+def dag_state(dag_id: str) -> DagState:
+    """Whether Airflow has the DAG, and whether it is paused."""
+    dag = DagModel.get_dagmodel(dag_id)
     if dag is None or dag.is_stale:
-        return Asker.MISSING
-    return Asker.PAUSED if dag.is_paused else Asker.RUNS
+        return DagState.MISSING
+    return DagState.PAUSED if dag.is_paused else DagState.RUNS
 
 
 def same_origin(request: Request) -> None:
