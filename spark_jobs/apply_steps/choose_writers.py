@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from spark_jobs.merge.moves import given_version
+from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
@@ -37,7 +38,7 @@ from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver.silver_tables import described, new_silver
 from tidegate.merge.kept import Kept, in_silver, left_out
-from tidegate.merge.past import PASTS, past_of
+from tidegate.merge.past import NO_PAST, PASTS, past_of
 from tidegate.merge.phases import DdlPhase, Phase, empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
@@ -50,6 +51,7 @@ from tidegate.upsert.fitness import why_not
 from tidegate.upsert.target import StagePhase, UpsertTarget, misfit
 
 _RULES: Final = "tables.columns, tables.masks or tables.rows"
+_MOVED: Final = "renamed in this window"
 _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 
 
@@ -110,11 +112,25 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     plan = TablePlan(phases, past_in(app, entry), linked, changes=changes, describes=last if stale else None)
     check_past_in(app, entry, plan)
     _check_rules(app, window, entry, plan, snapshot)
+    chosen = plan if app.pipeline.apply.writer == config.Writer.MERGE else _chosen(app, entry, plan, snapshot, share)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):
-        return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
-    if app.pipeline.apply.writer == config.Writer.MERGE:
-        return plan
-    return _chosen(app, entry, plan, snapshot, share)
+        return (
+            chosen
+            if _moves_by_position(entry, chosen, snapshot)
+            else replace(plan, writer=TableWriter.LINKED, why=_MOVED)
+        )
+    return chosen
+
+
+def _moves_by_position(entry: TableWindow, chosen: TablePlan, snapshot: TableState) -> bool:
+    """Whether rows before and behind a rename fit into silver by position: it has its columns, and no others, at first.
+    Each move leaves it with its own.
+    """
+    if chosen.writer is not TableWriter.POSITIONAL or entry.routed or chosen.past is not NO_PAST:
+        return False
+    first = chosen.phases[0].before or chosen.phases[0].shape
+    columns = {column.name: column.type for column in first.all_columns} if first is not None else {}
+    return snapshot.created and dict(types_of(snapshot)) == columns
 
 
 def _check_rules(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:

@@ -26,11 +26,11 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.sweep import sweep_whole_tables
 from spark_jobs.positional.rows import write_counted
 from spark_jobs.positional.versions import write_versions
-from spark_jobs.positional.writer import GivenBack, Outcome, upsert_of, write_upserts
+from spark_jobs.positional.writer import Outcome, upsert_of, write_upserts
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
-from spark_jobs.window.made import DdlTimes, StagedChanges, StagedTable, TableToWrite
+from spark_jobs.window.made import DdlTimes, GivenBack, StagedChanges, StagedTable, TableToWrite
 from spark_jobs.window.plan import MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter, TooMuch
 from spark_jobs.window.standing.complete_history import recording_histories
 from spark_jobs.window.standing.standings import hold_for_error, send_below
@@ -149,20 +149,20 @@ def _write_all(
     """The Delta version of each table, or why it has none."""
     together, apart, groups = list[TableToWrite](), list[TableToWrite](), dict[str, list[TableToWrite]]()
     for work in works:
-        match work.plan.writer:
-            case TableWriter.LINKED:
-                groups.setdefault(min(work.plan.links | {work.name}), []).append(work)
-            case TableWriter.POSITIONAL if not work.plan.changes:
-                together.append(work)
-            case _:
-                apart.append(work)
+        if work.plan.is_linked:
+            groups.setdefault(min(work.plan.links | {work.name}), []).append(work)
+        elif work.plan.writer is TableWriter.POSITIONAL and not work.plan.changes:
+            together.append(work)
+        else:
+            apart.append(work)
     upserts = [upsert_of(app, work, window.cut_ts) for work in together]
     outcomes = write_upserts(app, keys, [upsert for upsert in upserts if upsert is not None])
     if apart or groups:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
             writers = {work.name: SilverWriter(app, work, ddl_times) for work in apart}
             done = {name: pool.submit(_write, writer, keys) for name, writer in writers.items()}
-            linked = [(group, LinkedWriter(app, window, ddl_times, group)) for group in groups.values()]
+            rows = partial(_write_rows, keys)
+            linked = [(group, LinkedWriter(app, window, ddl_times, group, rows)) for group in groups.values()]
             runs = [(group, pool.submit(writer.run)) for group, writer in linked]
         outcomes |= {name: future.exception() or future.result() for name, future in done.items()}
         for group, run in runs:
@@ -177,12 +177,12 @@ def _write(writer: SilverWriter, keys: KeyFilesAtHand) -> int:
         if isinstance(planned.phase, DdlPhase):
             change_schema(writer, planned)
         else:
-            _write_rows(writer, keys, planned)
+            _write_rows(keys, writer, planned)
         failpoint("apply_in_merge")
     return writer.log.state().version
 
 
-def _write_rows(writer: SilverWriter, keys: KeyFilesAtHand, planned: PlannedPhase) -> None:
+def _write_rows(keys: KeyFilesAtHand, writer: SilverWriter, planned: PlannedPhase) -> None:
     app, work, upto_ts = writer.app, writer.work, planned.phase.upto_ts
     match work.plan.writer:
         case TableWriter.COUNTED:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from spark_jobs.positional.writer import GivenBack, Outcome
+from spark_jobs.positional.writer import Outcome
 from spark_jobs.window.application import Application
-from spark_jobs.window.made import TableToWrite
-from spark_jobs.window.plan import TableWriter
+from spark_jobs.window.made import GivenBack, TableToWrite
 from spark_jobs.window.shape.cascading import cascade_graph, descendants
 from tidegate.errors import Terminal
 
@@ -67,7 +66,7 @@ def written_first(app: Application, works: Sequence[TableToWrite]) -> First:
                 first[name].add(app.names.logical_name(*child.pair))
         first[name] &= by_name.keys() - {name}
     for work in works:
-        if work.plan.writer is TableWriter.LINKED:
+        if work.plan.is_linked:
             group = {work.name, *work.plan.links}
             first |= dict.fromkeys(group, set[str]().union(*map(first.__getitem__, group)) - group)
     return first

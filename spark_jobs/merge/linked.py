@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
 from spark_jobs.merge.past import check_past, follow_past
-from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_partitions import partial_taker, refuse_doubts
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.stays import with_ended, with_versions
+from spark_jobs.merge.taken_files import given_files, take_files
 from spark_jobs.window.application import Application
-from spark_jobs.window.made import DdlTimes, TableToWrite
+from spark_jobs.window.made import DdlTimes, GivenBack, TableToWrite
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.standing.standings import hold_with
@@ -43,17 +43,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Step = tuple[TableToWrite, PlannedPhase]
+WriteRows = Callable[[SilverWriter, PlannedPhase], None]
 
 
 class LinkedWriter:
     """Writes one group of a window."""
 
-    def __init__(self, app: Application, window: Window, ddl_times: DdlTimes, works: Sequence[TableToWrite]) -> None:
+    def __init__(
+        self,
+        app: Application,
+        window: Window,
+        ddl_times: DdlTimes,
+        works: Sequence[TableToWrite],
+        write_rows: WriteRows,
+    ) -> None:
+        """write_rows: writes a rows phase as the table's plan says."""
         self._app = app
+        self._write_rows = write_rows
         self._window = window
         self._works = works
         self._writers = {work.name: SilverWriter(app, work, ddl_times) for work in works}
-        self._stopped: dict[str, Terminal | None] = {}  # with its own error, or for its partner's
+        # With its own error, or for its partner's. A table that is given back takes its partners along.
+        self._stopped: dict[str, Terminal | GivenBack | None] = {}
 
     def run(self) -> dict[str, int | BaseException]:
         """The outcome of each table that isn't held for another's sake."""
@@ -66,7 +77,7 @@ class LinkedWriter:
             at_once = [step for _, _, step in together]
             if rows:
                 for work, planned in at_once:
-                    self._attempt(work.name, upto_ts, partial(write_rows, self._writers[work.name], planned))
+                    self._attempt(work.name, upto_ts, partial(self._write_rows, self._writers[work.name], planned))
             else:
                 self._change_schemas(upto_ts, at_once)
         outcome: dict[str, int | BaseException] = {}
@@ -122,6 +133,18 @@ class LinkedWriter:
         writer = self._writers[work.name]
         assert shape is not None, "a taker has columns"
         follow_past(writer, step[1].before or shape)
+        by_spark = partial(self._by_spark, step, moves, replaced, versions)
+        files = given_files(writer, shape, moves, versions)
+        at = (shape, moves[0].commit_ts)
+        takes.append((work.name, by_spark() if files is None else partial(take_files, writer, at, files, by_spark)))
+
+    def _by_spark(
+        self, step: Step, moves: Sequence[Move], replaced: Sequence[TableVersion], versions: dict[str, int]
+    ) -> Callable[[], None]:
+        """What writes a taker's rows as Spark reads them. It is checked before that."""
+        work, shape = step[0], step[1].shape
+        writer = self._writers[work.name]
+        assert shape is not None, "a taker has columns"
         given = taken_rows(writer, shape, moves, versions)
         if shape.routed and shape.past.versions:
             for move in moves:
@@ -145,7 +168,7 @@ class LinkedWriter:
 
         if partly or shape.past.rows_stay:
             beside(writer.rows())
-        takes.append((work.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
+        return partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)
 
     def _refuse_partial(self, shape: SilverShape, own: DataFrame | None, moves: Sequence[Move]) -> None:
         """Raise SchemaMismatch where a partition of the taker can't be told, or has rows that silver alone has."""
@@ -169,13 +192,21 @@ class LinkedWriter:
             step()
         except Terminal as error:
             self._stop(name, commit_ts, error)
+        except GivenBack as given:
+            self._stopped[name] = given
+            for partner in self._partners(name, commit_ts):
+                self._stopped[partner] = GivenBack(f"it goes with {name}: {given.why}", window_only=True)
         failpoint("apply_in_merge")
+
+    def _partners(self, name: str, commit_ts: int) -> list[str]:
+        """The tables that a rename from here on links to a table, and that go on so far."""
+        later = [move for move in self._window.moves if move.commit_ts >= commit_ts]
+        return sorted(partners(later, name) - self._stopped.keys())
 
     def _stop(self, name: str, commit_ts: int, error: Terminal) -> None:
         """Stop a table, and the tables that a rename from here on links to it."""
         self._stopped[name] = error
-        later = [move for move in self._window.moves if move.commit_ts >= commit_ts]
-        for partner in sorted(partners(later, name) - self._stopped.keys()):
+        for partner in self._partners(name, commit_ts):
             self._stopped[partner] = None
             self._app.positions.forget_applied(partner)
             hold_with(self._app, self._window, partner, name, str(error), error.needs)

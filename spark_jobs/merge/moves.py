@@ -31,7 +31,7 @@ from spark_jobs.window.shape.naming import check_same_names
 from spark_jobs.window.shape.shapes import kept_of, shape_of
 from spark_jobs.window.window import Move
 from tidegate import tables
-from tidegate.delta.table.state import Action
+from tidegate.delta.table.state import Action, TableState
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn
@@ -41,7 +41,7 @@ from tidegate.merge.past import past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.remedy import REFILL
-from tidegate.schema.follow.silver_change import AddSilverColumn, diff
+from tidegate.schema.follow.silver_change import AddSilverColumn, SilverAction, diff
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import BASELINE
 from tidegate.spark_sql import literal, quote
@@ -49,7 +49,7 @@ from tidegate.spark_sql import literal, quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_NO_TABLE = -1
+NO_TABLE = -1
 
 
 def version_before(app: Application, name: str, commit_ts: int) -> int:
@@ -63,7 +63,7 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     state = log.state()
     version = state.version
     # If nothing of the rename, or later, is recorded yet, the newest version is read.
-    if version == _NO_TABLE or max(map(state.transaction, app_ids)) < commit_ts:
+    if version == NO_TABLE or max(map(state.transaction, app_ids)) < commit_ts:
         return version
 
     def recorded(at: int) -> int | None:
@@ -101,19 +101,25 @@ def taken_rows(
     return numbered(reduce(lambda left, other: left.unionByName(other), parts), shape)
 
 
+def actions_of(writer: SilverWriter, move: Move) -> Sequence[SilverAction]:
+    """What a rename does to the columns that its rows come with. Raises SchemaMismatch where that isn't known."""
+    old, new = given_version(move), move.new
+    out = apart(kept_of(writer.app, writer.entry), old, new)
+    plain = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
+    return actions_in_silver(writer, plain, old, new)
+
+
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
     app, old, new = writer.app, given_version(move), move.new
-    out = apart(kept_of(app, writer.entry), old, new)
-    plain = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
-    actions = actions_in_silver(writer, plain, old, new)
+    actions = actions_of(writer, move)
     shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
     fixed = {name: literal(value) for name, value in shards} | {tables.COMMIT_TS: tables.COMMIT_TS}
     # A giver without silver gives no rows. It must never have had any: otherwise they would be lost unnoticed.
-    if version == _NO_TABLE:
+    if version == NO_TABLE:
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
         return writer.session.sql(f"SELECT {nothing} WHERE false")
-    _check_given(app, move, version)
+    check_given(app, move, version)
     source = app.lake.spark_uri(tables.silver_path(*app.names.pair(move.giver)))
     rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
     if app.names.logical(old.database, old.table)[2]:
@@ -142,9 +148,9 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     return rows.selectExpr(*select)
 
 
-def _check_given(app: Application, move: Move, version: int) -> None:
-    """Raise SchemaMismatch where the giver's rows were made by other rules than the pipeline file has now. The taker's
-    silver would name the new rules beside them.
+def check_given(app: Application, move: Move, version: int) -> TableState:
+    """The giver's silver at that version. Raises SchemaMismatch where its rows were made by other rules than the
+    pipeline file has now: the taker's silver would name the new rules beside them.
 
     The giver's plan doesn't check it: the rename may be its first phase, which only takes rows away.
     """
@@ -161,6 +167,7 @@ def _check_given(app: Application, move: Move, version: int) -> None:
     check_same_rules(shape, state)
     check_same_condition(shape, state)
     check_same_names(shape, kept.rules.names, [move.old], state)
+    return state
 
 
 def given_version(move: Move) -> TableVersion:

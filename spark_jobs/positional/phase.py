@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import laid_out, within
-from spark_jobs.positional.writer import CONFLICT_WAIT, GivenBack, check_fit, upserted
+from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
 from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
-from spark_jobs.window.made import TableToWrite
+from spark_jobs.window.made import GivenBack, TableToWrite
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import StagedFile
 from tidegate import tables

@@ -27,7 +27,7 @@ from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.positional.staging import own_trouble
 from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
-from spark_jobs.window.made import TableToWrite
+from spark_jobs.window.made import GivenBack, TableToWrite
 from spark_jobs.window.standing import silver_guard
 from tidegate import limits, tables
 from tidegate.delta.log import Change
@@ -56,19 +56,6 @@ OPERATION = "UPSERT"
 CONFLICT_WAIT = 0.2
 
 Outcome = int | BaseException
-
-
-class GivenBack(Exception):  # noqa: N818 - nothing went wrong
-    """The positional writer can't do this table after all. why: in one phrase.
-
-    window_only: only this window of the table is refused. Otherwise MERGE writes the table from
-    here on.
-    """
-
-    def __init__(self, why: str, *, window_only: bool = False) -> None:
-        super().__init__(why)
-        self.why = why
-        self.window_only = window_only
 
 
 @dataclass(slots=True)

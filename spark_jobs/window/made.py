@@ -1,7 +1,7 @@
 """The values that a window's steps make for later steps.
 
 In:  nothing; these are the values.
-Out: Planned, DdlReplayed, TakenWaves, Committed, StagedTable, StagedChanges, TableToWrite, Applied.
+Out: Planned, DdlReplayed, TakenWaves, Committed, StagedTable, StagedChanges, TableToWrite, Applied, GivenBack.
 """
 
 from __future__ import annotations
@@ -23,6 +23,19 @@ from tidegate.upsert.target import StagedUpsert
 
 DdlTimes = Mapping[tuple[str, int], int]  # (source, commit_ts) -> Unix microseconds
 _NAMED_MAX = 5  # tables named in a window's line of the log
+
+
+class GivenBack(Exception):  # noqa: N818 - nothing went wrong
+    """The positional writer can't do this table after all. why: in one phrase.
+
+    window_only: only this window of the table is refused. Otherwise MERGE writes the table from
+    here on.
+    """
+
+    def __init__(self, why: str, *, window_only: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.window_only = window_only
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class TableWriter(StrEnum):
     POSITIONAL = "positional"  # changes are staged as rows in silver's folder, and keys
     COUNTED = "counted"  # by position, of a table without a key; staged as for MERGE
     VERSIONED = "versioned"  # by position, of a table with versions of rows; staged as for MERGE
-    LINKED = "linked"  # by MERGE, together with the tables that a rename links it with
+    LINKED = "linked"  # by MERGE, of a table whose rows a rename or a partition moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class TablePlan:
     creates: SilverShape | None = None
     changes: Sequence[Change] = ()
     describes: SilverShape | None = None
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is written phase by phase together with its links."""
+        return self.writer is TableWriter.LINKED or bool(self.links)
 
 
 class MergeOnly(dict[str, str]):

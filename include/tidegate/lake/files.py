@@ -9,6 +9,7 @@ Out: LakeFiles. It is small and can be pickled: it travels to Spark workers, whi
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -144,6 +145,23 @@ class LakeFiles:
         with self.filesystem.open_output_stream(self.local(path)) as sink:
             for part in parts:
                 sink.write(part)
+
+    @property
+    def copies(self) -> bool:
+        """Whether the place copies files itself, so that no byte passes through this process. Azure may answer before
+        a copy is whole.
+        """
+        return store_of(self.root) in ("local", "s3", "gcs")
+
+    def copy(self, path: str, to: str) -> None:
+        """Copy a file to another name in the lake. The copy's bytes are durable when this returns; its name is after
+        settle_names. Raises FileNotFoundError, and OSError for other troubles of the place.
+        """
+        if not self.is_local:
+            self.filesystem.copy_file(self.local(path), self.local(to))
+            return
+        shutil.copyfile(self.uri(path), self.uri(to))
+        sync(self.uri(to))
 
     def listed(self, path: str, *, recursive: bool = False) -> list[pafs.FileInfo]:
         """The entries of a folder, with `recursive` of those below it, too; [] without the folder."""

@@ -16,6 +16,8 @@ EXCHANGE_ATTEMPTS_MAX: Final = 20
 # From the writing of a data file to the commit that names it, tries included. A file that waits for longer may be
 # deleted.
 COMMIT_SECONDS_MAX: Final = 3600
+# S3 copies an object of up to 5 GiB in one request.
+COPY_OBJECT_BYTES_MAX: Final = 4096 * MIB
 # Tries of a control table's commit: what stays true after another commit is committed again, within milliseconds.
 CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 

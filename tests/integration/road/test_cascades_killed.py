@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.positional import writer as positional_writer
+from spark_jobs.window.made import GivenBack
 from tests.kit.road import Road
 from tests.kit.snapshots import states
 from tests.support.servers import FreshDatabase
@@ -127,7 +128,7 @@ def test_a_chain_whose_end_catches_up_does_so_together(
     def check_fit(snapshot: Any, layout: Any) -> None:
         real(snapshot, layout)
         if str(snapshot.place).rstrip("/").endswith("/g"):
-            raise positional_writer.GivenBack("a test says so")
+            raise GivenBack("a test says so")
 
     monkeypatch.setattr(positional_writer, "check_fit", check_fit)
     app = road.apply(spark)

@@ -9,8 +9,8 @@ import pytest
 
 from spark_jobs.cascades import turns
 from spark_jobs.cascades.turns import write_in_turns
-from spark_jobs.positional.writer import GivenBack, Outcome
-from spark_jobs.window.made import TableToWrite
+from spark_jobs.positional.writer import Outcome
+from spark_jobs.window.made import GivenBack, TableToWrite
 from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.shape.cascading import CascadeGraph
 from spark_jobs.window.window import TableWindow

@@ -43,6 +43,17 @@ def test_a_large_file_goes_in_parts_and_is_read_by_ranges(s3: S3) -> None:
         assert pq.ParquetFile(file).read_row_group(1).equals(rows.slice(1_000_000, 1_000_000))
 
 
+def test_a_store_copies_an_object_itself(s3: S3) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    lake.write("t/p=a%20b/x", [b"12345"])
+    lake.copy("t/p=a%20b/x", "u/y")
+    with lake.open("u/y") as file:
+        assert (file.size(), file.read()) == (5, b"12345")
+    with pytest.raises(FileNotFoundError):
+        lake.copy("t/none", "u/z")
+    assert sorted(lake.written_ms("")) == ["t/p=a%20b/x", "u/y"]
+
+
 def test_a_name_that_nobody_can_list_is_told_with_what_to_do(s3: S3) -> None:
     """Somebody's object, as consoles and scripts make them."""
     lake = LakeFiles(s3.folder(), s3.options)

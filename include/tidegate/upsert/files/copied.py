@@ -1,0 +1,81 @@
+"""Files of one silver table copied into another's folder, byte by byte: no row is decoded.
+
+In:  live files of a table that has the other one's columns, at a version of its log.
+Out: `add` actions of the copies, each with the deletion vector of its original. No log names them yet.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor, wait
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from tidegate.delta.table.actions import now_ms
+from tidegate.delta.table.live_file import LiveFile
+from tidegate.errors import SilverDamaged
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import COPY_OBJECT_BYTES_MAX
+from tidegate.remedy import DAMAGED
+from tidegate.upsert.deletions import deletion_vector
+from tidegate.upsert.deletions.deletion_vector import VectorWriter
+
+_KEPT: Final = ("size", "stats")
+
+
+def can_copy(lake: LakeFiles, files: Iterable[LiveFile]) -> bool:
+    """Whether the lake's place copies files of these sizes. Files in partitions aren't copied."""
+    return lake.copies and all(f.size <= COPY_OBJECT_BYTES_MAX and not f.partition_values for f in files)
+
+
+def copies(
+    lake: LakeFiles, source: str, target: str, files: Sequence[LiveFile], pool: Executor
+) -> list[Mapping[str, Any]]:
+    """The `add` bodies of copies of a table's live files. source, target: the tables' paths, relative to the lake.
+
+    After an error no copy stays. Raises SilverDamaged for a file or vector that is gone, and OSError of the place.
+    """
+    running = [pool.submit(_copied, lake, source, target, file) for file in files]
+    wait(running)
+    adds = [done.result() for done in running if done.exception() is None]
+    try:
+        for done in running:
+            done.result()
+        with VectorWriter(lake, target, named=False) as vectors:
+            adds = [_with_dead_rows(lake, source, pair, vectors) for pair in zip(files, adds, strict=True)]
+    except BaseException:
+        remove(lake, target, adds)
+        raise
+    lake.settle_names(target, (unquote(add["path"]) for add in adds))
+    return adds
+
+
+def remove(lake: LakeFiles, table: str, adds: Iterable[Mapping[str, Any]]) -> None:
+    """Delete copies that are certainly in no commit. VACUUM takes what the place doesn't delete now."""
+    for add in adds:
+        with suppress(OSError):
+            lake.filesystem.delete_file(lake.local(f"{table}/{unquote(add['path'])}"))
+
+
+def _copied(lake: LakeFiles, source: str, target: str, file: LiveFile) -> Mapping[str, Any]:
+    path = f"part-00000-{uuid.uuid4()}-c000.parquet"
+    try:
+        lake.copy(f"{source}/{file.local_path}", f"{target}/{path}")
+    except FileNotFoundError:
+        where = f"{source}/{file.local_path}"
+        raise SilverDamaged("a data file is gone", where=where, remedy=DAMAGED) from None
+    kept = {name: file.action[name] for name in _KEPT if file.action.get(name) is not None}
+    return {"path": quote(path), "partitionValues": {}, "modificationTime": now_ms(), "dataChange": True, **kept}
+
+
+def _with_dead_rows(
+    lake: LakeFiles, source: str, pair: tuple[LiveFile, Mapping[str, Any]], vectors: VectorWriter
+) -> Mapping[str, Any]:
+    """The copy's action with its original's vector. One vector at a time is in memory."""
+    file, add = pair
+    if file.deletion_vector is None:
+        return add
+    positions = deletion_vector.read(lake, source, file.deletion_vector)
+    return {**add, "deletionVector": vectors.add(positions).as_action()}
