@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.computed_values import computed
 from tidegate.errors import UnsupportedValue
+from tidegate.limits import STAGED_PIECE_BYTES
 from tidegate.merge.kept import masked
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.past import NO_PAST, Past
@@ -48,8 +49,23 @@ class InDriver:
     pool: Executor | None = None
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """Changes of a table under one version. bytes: of the batches."""
+
+    first: TableChanges
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    bytes: int = 0
+
+    def takes(self, changes: TableChanges) -> bool:
+        return self.first.version == changes.version and self.first.batch.schema.equals(changes.batch.schema)
+
+
 class ChangesStage:
     """Decoded changes per table version, netted and written when they grow large.
+
+    A backlog comes in thousands of small segments. What is done to rows on their way (conditions, masks, computed
+    columns) takes a millisecond or more however few they are, so a table's rows wait for others of its version.
 
     read_upto_ts: of added rows, as StagedFile's. below: what was added of tables below foreign
     keys, before it was netted. An upsert counts as the two images of an update.
@@ -61,6 +77,7 @@ class ChangesStage:
         kept, pool = (here.key_files, here.pool) if here else (None, None)
         self._kept = kept
         self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
+        self._waiting: dict[Physical, _Waiting] = {}
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
         self.read_upto_ts = 0
@@ -72,6 +89,30 @@ class ChangesStage:
         name = (changes.database, changes.table)
         if name in self._plan.below.get(source, ()):
             self.below += _images(changes.batch)
+        table, size = Physical(source, *name), changes.batch.nbytes
+        if (before := self._waiting.get(table)) is not None and not before.takes(changes):
+            yield from self._taken(table)
+        waiting = self._waiting.setdefault(table, _Waiting(changes))
+        waiting.batches.append(changes.batch)
+        waiting.bytes += size
+        self._bytes += size
+        if waiting.bytes >= STAGED_PIECE_BYTES:
+            yield from self._taken(table)
+        if self._bytes >= self._bytes_max:
+            yield from self.flush()
+
+    def _taken(self, table: Physical) -> Iterator[Staged]:
+        """Bring a table's waiting rows into the form that silver takes, in the log's order."""
+        waiting = self._waiting.pop(table)
+        self._bytes -= waiting.bytes
+        batches = waiting.batches
+        if len(batches) > 1:
+            batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        for batch in batches:
+            yield from self._shaped(table, replace(waiting.first, batch=batch))
+
+    def _shaped(self, table: Physical, changes: TableChanges) -> Iterator[Staged]:
+        source, name = table.source, table.pair
         if self._key(source, name, changes.version):
             changes = replace(changes, batch=self._past(source, name).staged(changes.batch))
         version = (source, name, changes.version)
@@ -96,10 +137,10 @@ class ChangesStage:
             owner = (source, changes.database, changes.table, changes.version)
             self._held.setdefault(owner, []).append(changes.batch)
         self._bytes += changes.batch.nbytes
-        if self._bytes >= self._bytes_max:
-            yield from self.flush()
 
     def flush(self) -> Iterator[Staged]:
+        for physical in list(self._waiting):
+            yield from self._taken(physical)
         for (source, database, table, version), batches in self._held.items():
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)

@@ -40,6 +40,9 @@ DRIVER_DECODE_CLUSTER_BYTES: Final = 16 * MIB
 DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
 # A worker, or all threads of the driver together, hold so many bytes of decoded rows before they write them out.
 STAGE_BYTES: Final = 256 * MIB
+# A table's rows of small segments wait for so many bytes of them before conditions, masks and computed columns are
+# applied: that costs milliseconds for a single row, too.
+STAGED_PIECE_BYTES: Final = MIB
 
 # --- upsert ---------------------------------------------------------------------------------------
 # Key records in the driver's memory, of all tables of a window, while the last change per key is found. 512 MiB of
