@@ -191,10 +191,12 @@ def _standings(app: Application, name: str) -> Sequence[Standing]:
 def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> Iterator[_Changes]:
     """The changes of each segment. given: segments, each with its wanted rows."""
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
-    asked = {(part.ref.source, part.ref.seq): part for part in given if not logs.keys().isdisjoint(part.tables(app))}
-    for ref, segment in segments_or_damage(app.lake, [part.ref for part in asked.values()]):
-        wanted_of = asked[ref.source, ref.seq]
-        readable = {name for name in wanted_of.tables(app) if name in logs and not logs[name].lost}
+    asked = {
+        (part.ref.source, part.ref.seq): (part, names) for part in given if (names := part.tables(app) & logs.keys())
+    }
+    for ref, segment in segments_or_damage(app.lake, [part.ref for part, _ in asked.values()]):
+        wanted_of, names = asked[ref.source, ref.seq]
+        readable = {name for name in names if not logs[name].lost}
         if isinstance(segment, StreamCorrupt):
             _lose([logs[name] for name in readable], segment)
             continue
