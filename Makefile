@@ -23,7 +23,7 @@ demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spar
 mariadb: environment ## a MariaDB to practise with, until Ctrl-C (PORT=3307): docs/tutorial.md
 	@$(BIN)/python tools/practice_mariadb.py $(or $(PORT),3307)
 
-test: environment jars ## the gate: each behaviour once, with real servers, Spark and Airflow; some 20 minutes on two cores (ARGS="-k words" PART=2/4)
+test: environment jars ## the gate: each behaviour once, with real servers, Spark and Airflow; some 40 minutes on two cores (ARGS="-k words" PART=2/4)
 	@TIDEGATE_PART=$(PART) $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not nightly" $(ARGS)
 
 test-all: environment jars ## every test, on each server and by each writer, and the long runs of tests/nightly.toml: an hour
