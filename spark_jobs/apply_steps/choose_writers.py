@@ -123,8 +123,8 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
 
 
 def _moves_by_position(entry: TableWindow, chosen: TablePlan, snapshot: TableState) -> bool:
-    """Whether rows before and behind a rename fit into silver by position: it has its columns, and no others, at first.
-    Each move leaves it with its own.
+    """Whether rows before and behind a rename fit into silver by position. It has its columns, and no
+    others, at first, and each move leaves it with its own.
     """
     if chosen.writer is not TableWriter.POSITIONAL or entry.routed or chosen.past is not NO_PAST:
         return False

@@ -141,7 +141,7 @@ class LinkedWriter:
     def _by_spark(
         self, step: Step, moves: Sequence[Move], replaced: Sequence[TableVersion], versions: dict[str, int]
     ) -> Callable[[], None]:
-        """What writes a taker's rows as Spark reads them. It is checked before that."""
+        """The step to write a taker's rows as Spark reads them. Rows are checked here, before it."""
         work, shape = step[0], step[1].shape
         writer = self._writers[work.name]
         assert shape is not None, "a taker has columns"

@@ -102,7 +102,7 @@ def taken_rows(
 
 
 def actions_of(writer: SilverWriter, move: Move) -> Sequence[SilverAction]:
-    """What a rename does to the columns that its rows come with. Raises SchemaMismatch where that isn't known."""
+    """The effects of a rename on the columns of its rows. Raises SchemaMismatch for unknown ones."""
     old, new = given_version(move), move.new
     out = apart(kept_of(writer.app, writer.entry), old, new)
     plain = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
@@ -149,8 +149,8 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
 
 
 def check_given(app: Application, move: Move, version: int) -> TableState:
-    """The giver's silver at that version. Raises SchemaMismatch where its rows were made by other rules than the
-    pipeline file has now: the taker's silver would name the new rules beside them.
+    """The giver's silver at that version. Raises SchemaMismatch if its rows were made by other rules
+    than the pipeline file's: the taker's silver would name the new ones beside them.
 
     The giver's plan doesn't check it: the rename may be its first phase, which only takes rows away.
     """

@@ -1,11 +1,13 @@
-"""A renamed table's rows become another name's without Spark: its files are copied as they are.
+"""A rename copies silver's files as they are, without Spark.
 
-In:  a rename of a whole table, and the giver's silver at the version that the rename reads (moves.py).
-Out: one commit of the taker, as moves.take_rows makes it: the copies in place of its own files, and its own columns.
-     None where rows change on their way, or a table takes part whose files aren't all of its rows: Spark moves these.
+In:  a rename of a whole table, and the giver's silver at the version given by moves.py.
+Out: one commit of the taker, as moves.take_rows makes it: copies in place of its own files, and its
+     columns. None where rows change on their way, or files aren't all of a table's rows: Spark moves
+     these.
 
-The cut-over of an online schema change replaces a table of any size. Its shadow has the new columns already, so no row
-needs to be decoded. Copies have names and times of their own: neither table's VACUUM or history knows of the other.
+The cut-over of an online schema change replaces a table of any size. Its shadow has the new columns
+already, so no row needs to be decoded. Copies have names and times of their own: neither table's
+VACUUM or history knows of the other.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ OPERATION = "RENAME"
 
 @dataclass(frozen=True, slots=True)
 class GivenFiles:
-    """The live files of a giver, as the rename takes them. path: of the giver's silver, relative to the lake."""
+    """The live files of a giver. path: of its silver, relative to the lake."""
 
     path: str
     state: TableState
@@ -47,7 +49,7 @@ class GivenFiles:
 def given_files(
     writer: SilverWriter, shape: SilverShape, moves: Sequence[Move], versions: Mapping[str, int]
 ) -> GivenFiles | None:
-    """The files that are the taker's rows as they are; None where Spark has to read rows.
+    """The files with the taker's rows; None where Spark has to read rows.
 
     versions: as moves.version_before gives them. Raises as moves.taken_rows does.
     """
@@ -62,7 +64,7 @@ def given_files(
 
 
 def _is_plain(writer: SilverWriter, shape: SilverShape, move: Move) -> bool:
-    """Whether both tables have a key, one source's table each, and live rows alone. writer: merge is Spark's word."""
+    """Whether both tables have a key and no shards, and the taker live rows alone."""
     app, own = writer.app, writer.log.state()
     routed = shape.routed or app.names.logical(move.old.database, move.old.table)[2]
     if routed or not shape.key or shape.past is not NO_PAST or app.pipeline.apply.writer is config.Writer.MERGE:
@@ -71,13 +73,13 @@ def _is_plain(writer: SilverWriter, shape: SilverShape, move: Move) -> bool:
 
 
 def _takes_files(state: TableState) -> bool:
-    """Whether other files may take the place of a table's own, and its files are its rows for every reader."""
+    """Whether its live files are its rows, and other files may replace them."""
     live_alone = past_of([field["name"] for field in state.schema["fields"]]) is NO_PAST
     return live_alone and not state.partition_columns and why_not(state) is None
 
 
 def _same_columns(given: TableState, shape: SilverShape, move: Move) -> bool:
-    """Whether each column of the taker is the giver's of that name: type, mask, rule, and the source's own column."""
+    """Whether both tables have the same columns in silver: types, masks, rules, and the source's columns."""
     wanted = shape.all_columns
     if dict(types_of(given)) != {column.name: column.type for column in wanted}:
         return False
@@ -92,10 +94,10 @@ def _same_columns(given: TableState, shape: SilverShape, move: Move) -> bool:
 def take_files(
     writer: SilverWriter, at: tuple[SilverShape, int], given: GivenFiles, by_spark: Callable[[], Callable[[], None]]
 ) -> None:
-    """Commit copies of the files in place of all rows of the taker. at: its shape, and the rename's commit_ts.
+    """Commit copies of the files in place of all rows of the taker.
 
-    by_spark: gives what writes the rows by moves.take_rows. It is asked when copying takes longer than files are safe
-    without a commit.
+    at: its shape, and the rename's commit_ts. by_spark: gives the step of moves.take_rows, for a copy
+    that takes too long: files without a commit aren't safe for ever.
     """
     shape, commit_ts = at
     writer.ensure(shape)

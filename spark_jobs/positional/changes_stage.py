@@ -64,8 +64,8 @@ class _Waiting:
 class ChangesStage:
     """Decoded changes per table version, netted and written when they grow large.
 
-    A backlog comes in thousands of small segments. What is done to rows on their way (conditions, masks, computed
-    columns) takes a millisecond or more however few they are, so a table's rows wait for others of its version.
+    A backlog comes in thousands of small segments. Conditions, masks and computed columns take a
+    millisecond or more, however few the rows are. Therefore a table's rows wait for others of its version.
 
     read_upto_ts: of added rows, as StagedFile's. below: what was added of tables below foreign
     keys, before it was netted. An upsert counts as the two images of an update.

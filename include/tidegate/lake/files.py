@@ -148,14 +148,14 @@ class LakeFiles:
 
     @property
     def copies(self) -> bool:
-        """Whether the place copies files itself, so that no byte passes through this process. Azure may answer before
-        a copy is whole.
+        """Whether the place copies files itself, without a byte through this process. Azure may
+        answer before a copy is whole.
         """
         return store_of(self.root) in ("local", "s3", "gcs")
 
     def copy(self, path: str, to: str) -> None:
-        """Copy a file to another name in the lake. The copy's bytes are durable when this returns; its name is after
-        settle_names. Raises FileNotFoundError, and OSError for other troubles of the place.
+        """Copy a file to another name in the lake. Its bytes are durable when this returns, its name
+        after settle_names. Raises FileNotFoundError, and other OSErrors of the place.
         """
         if not self.is_local:
             self.filesystem.copy_file(self.local(path), self.local(to))

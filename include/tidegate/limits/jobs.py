@@ -40,8 +40,8 @@ DRIVER_DECODE_CLUSTER_BYTES: Final = 16 * MIB
 DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
 # A worker, or all threads of the driver together, hold so many bytes of decoded rows before they write them out.
 STAGE_BYTES: Final = 256 * MIB
-# A table's rows of small segments wait for so many bytes of them before conditions, masks and computed columns are
-# applied: that costs milliseconds for a single row, too.
+# A table's rows wait for so many bytes of them before conditions, masks and computed columns are
+# applied: these cost milliseconds for a single row, too.
 STAGED_PIECE_BYTES: Final = MIB
 
 # --- upsert ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Files of one silver table copied into another's folder, byte by byte: no row is decoded.
+"""Copies of a silver table's files in another table's folder, byte by byte.
 
-In:  live files of a table that has the other one's columns, at a version of its log.
-Out: `add` actions of the copies, each with the deletion vector of its original. No log names them yet.
+In:  live files of a table with the other one's columns.
+Out: `add` actions of the copies, with the originals' deletion vectors. No log names them yet.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def can_copy(lake: LakeFiles, files: Iterable[LiveFile]) -> bool:
 def copies(
     lake: LakeFiles, source: str, target: str, files: Sequence[LiveFile], pool: Executor
 ) -> list[Mapping[str, Any]]:
-    """The `add` bodies of copies of a table's live files. source, target: the tables' paths, relative to the lake.
+    """The `add` bodies of the copies. source, target: the tables' paths, relative to the lake.
 
-    After an error no copy stays. Raises SilverDamaged for a file or vector that is gone, and OSError of the place.
+    After an error no copy stays. Raises SilverDamaged for a lost file or vector, and OSError.
     """
     running = [pool.submit(_copied, lake, source, target, file) for file in files]
     wait(running)
@@ -53,7 +53,7 @@ def copies(
 
 
 def remove(lake: LakeFiles, table: str, adds: Iterable[Mapping[str, Any]]) -> None:
-    """Delete copies that are certainly in no commit. VACUUM takes what the place doesn't delete now."""
+    """Delete copies that are in no commit. VACUUM takes the rest, if the place refuses."""
     for add in adds:
         with suppress(OSError):
             lake.filesystem.delete_file(lake.local(f"{table}/{unquote(add['path'])}"))
