@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -85,6 +88,27 @@ def test_a_lost_original_is_named_and_no_copy_stays(lost: str, tmp_path: Path, p
     with pytest.raises(SilverDamaged, match="gone"):
         copied.copies(lake, FROM, TO, files, pool)
     assert not list(tmp_path.joinpath(TO).iterdir())
+
+
+def test_a_full_disk_keeps_no_part_of_a_copy_and_no_more_is_copied(
+    tmp_path: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeFiles(str(tmp_path))
+    files = files_of(lake, [[1]] * 40)
+    begun, real = list[str](), shutil.copyfile
+
+    def copyfile(source: str, to: str) -> None:
+        begun.append(to)
+        real(source, to)
+        if len(begun) > 2:
+            os.truncate(to, 10)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    with pytest.raises(OSError, match="No space"):
+        copied.copies(lake, FROM, TO, files, pool)
+    assert not list(tmp_path.joinpath(TO).iterdir())
+    assert len(begun) < 20
 
 
 def test_what_a_store_cant_copy_in_one_request_and_azure_are_left_to_spark(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -38,10 +38,11 @@ def copies(
     After an error no copy stays. Raises SilverDamaged for a lost file or vector, and OSError.
     """
     running = [pool.submit(_copied, lake, source, target, file) for file in files]
-    wait(running)
-    adds = [done.result() for done in running if done.exception() is None]
+    _, more = wait(running, return_when=FIRST_EXCEPTION)
+    begun = [copy for copy in running if copy not in more or not copy.cancel()]
+    adds = [done.result() for done in begun if done.exception() is None]
     try:
-        for done in running:
+        for done in begun:
             done.result()
         with VectorWriter(lake, target, named=False) as vectors:
             adds = [_with_dead_rows(lake, source, pair, vectors) for pair in zip(files, adds, strict=True)]
@@ -63,7 +64,10 @@ def _copied(lake: LakeFiles, source: str, target: str, file: LiveFile) -> Mappin
     path = f"part-00000-{uuid.uuid4()}-c000.parquet"
     try:
         lake.copy(f"{source}/{file.local_path}", f"{target}/{path}")
-    except FileNotFoundError:
+    except OSError as error:
+        remove(lake, target, [{"path": quote(path)}])  # a full disk would keep its part
+        if not isinstance(error, FileNotFoundError):
+            raise
         where = f"{source}/{file.local_path}"
         raise SilverDamaged("a data file is gone", where=where, remedy=DAMAGED) from None
     kept = {name: file.action[name] for name in _KEPT if file.action.get(name) is not None}
