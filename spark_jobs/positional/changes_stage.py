@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_jobs.positional.staging import UpsertStage
+from spark_jobs.positional.staging import UpsertStage, own_trouble
 from spark_jobs.window.density import ImagesBelow
 from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.shape.filtered import filtered
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.computed_values import computed
-from tidegate.errors import UnsupportedValue
+from tidegate.errors import Terminal
 from tidegate.limits import STAGED_PIECE_BYTES
 from tidegate.merge.kept import masked
 from tidegate.merge.net_change import net_last_per_key
@@ -102,16 +102,22 @@ class ChangesStage:
             yield from self.flush()
 
     def _taken(self, table: Physical) -> Iterator[Staged]:
-        """Bring a table's waiting rows into the form that silver takes, in the log's order."""
+        """Bring a table's waiting rows into the form that silver takes, in the log's order. Where that fails, the table
+        is named by itself: another one's rows may have ended the waiting.
+        """
         waiting = self._waiting.pop(table)
         self._bytes -= waiting.bytes
         batches = waiting.batches
-        if len(batches) > 1:
-            batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
-        for batch in batches:
-            yield from self._shaped(table, replace(waiting.first, batch=batch))
+        try:
+            with own_trouble(table.shown):
+                if len(batches) > 1:
+                    batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
+                for batch in batches:
+                    self._shape(table, replace(waiting.first, batch=batch))
+        except Terminal as own:
+            yield NotStaged(self._plan.names[table.source][table.pair], type(own).__name__, own.line, own.needs)
 
-    def _shaped(self, table: Physical, changes: TableChanges) -> Iterator[Staged]:
+    def _shape(self, table: Physical, changes: TableChanges) -> None:
         source, name = table.source, table.pair
         if self._key(source, name, changes.version):
             changes = replace(changes, batch=self._past(source, name).staged(changes.batch))
@@ -124,12 +130,8 @@ class ChangesStage:
             changes = replace(changes, batch=kept_batch)
         if masks := self._plan.masks.get(version):
             changes = replace(changes, batch=masked(masks, changes.batch))
-        if more := self._plan.computed.get(version):
-            try:
-                changes = replace(changes, batch=computed(more.columns, changes.batch))
-            except UnsupportedValue as own:
-                yield NotStaged(more.name, type(own).__name__, own.line, own.needs)
-                return
+        if columns := self._plan.computed.get(version):
+            changes = replace(changes, batch=computed(columns, changes.batch))
         target = self._plan.targets.get(source, {}).get(name)
         if target is not None:
             self._upserts.add(target, source, changes)

@@ -41,14 +41,6 @@ VersionKey = tuple[str, Name, int]  # source, physical table, number of its vers
 
 
 @dataclass(frozen=True, slots=True)
-class MoreColumns:
-    """Computed columns of a logical table."""
-
-    name: str
-    columns: tuple[ComputedColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class DecodePlan:
     """A worker's input besides its segments; pickled once per window.
 
@@ -59,7 +51,7 @@ class DecodePlan:
     condition of silver's rows. computed: likewise, silver's columns beside the source's. aliases:
     likewise, silver's names of renamed columns. pasts: the modes of physical tables. below: those
     below foreign keys that act without row events. versioned: physical tables whose writer holds
-    all of their changes in the driver.
+    all of their changes in the driver. names: logical tables, per source and physical table.
     """
 
     lake: LakeFiles
@@ -73,11 +65,12 @@ class DecodePlan:
     left_out: dict[VersionKey, frozenset[str]] = field(default_factory=dict)
     masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
     rows: dict[VersionKey, Condition] = field(default_factory=dict)
-    computed: dict[VersionKey, MoreColumns] = field(default_factory=dict)
+    computed: dict[VersionKey, tuple[ComputedColumn, ...]] = field(default_factory=dict)
     pasts: dict[str, dict[Name, Past]] = field(default_factory=dict)
     below: dict[str, set[Name]] = field(default_factory=dict)
     aliases: dict[VersionKey, dict[str, str]] = field(default_factory=dict)
     versioned: dict[str, set[Name]] = field(default_factory=dict)
+    names: dict[str, dict[Name, str]] = field(default_factory=dict)
 
     @property
     def has_versions(self) -> bool:
@@ -87,7 +80,7 @@ class DecodePlan:
     @property
     def stays_here(self) -> bool:
         """Whether it has keys of masks, or calls functions: neither leaves the driver."""
-        if any(column.function for more in self.computed.values() for column in more.columns):
+        if any(column.function for columns in self.computed.values() for column in columns):
             return True
         return any(mask.key is not None for masks in self.masks.values() for mask in masks.values())
 
@@ -115,15 +108,17 @@ def plan_decode(
     missing: dict[VersionKey, frozenset[str]] = {}
     masks: dict[VersionKey, dict[str, Mask]] = {}
     rows: dict[VersionKey, Condition] = {}
-    more: dict[VersionKey, MoreColumns] = {}
+    more: dict[VersionKey, tuple[ComputedColumn, ...]] = {}
     pasts: dict[str, dict[Name, Past]] = {}
     aliases: dict[VersionKey, dict[str, str]] = {}
     versioned: dict[str, set[Name]] = {}
+    names: dict[str, dict[Name, str]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
         for source, database, table in entry.physical:
             name, begin_ts = (database, table), entry.begins(Physical(source, database, table))
+            names.setdefault(source, {})[name] = entry.name
             if plan.writer is TableWriter.POSITIONAL and plan.target is not None:
                 targets.setdefault(source, {})[name] = plan.target
             if plan.writer is TableWriter.VERSIONED:
@@ -145,12 +140,12 @@ def plan_decode(
                 if (condition := kept.rules.condition) and (asked := asked_of(condition, version)):
                     rows[source, name, version.version] = asked
                 if (columns := kept.rules.computed) and fits(columns, in_silver(kept, version)):
-                    more[source, name, version.version] = MoreColumns(entry.name, columns)
+                    more[source, name, version.version] = columns
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     below = {source: {*of} for source, of in cascade_graph(app).parents.items()}
-    shapes = (routed, missing, masks, rows, more, pasts, below, aliases, versioned)
+    shapes = (routed, missing, masks, rows, more, pasts, below, aliases, versioned, names)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 

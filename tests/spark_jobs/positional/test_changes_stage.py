@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,18 +12,21 @@ import pytest
 
 from spark_jobs.positional import changes_stage
 from spark_jobs.positional.changes_stage import ChangesStage
-from spark_jobs.window.shape.decode_plan import DecodePlan, MoreColumns
+from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.window import StagedFile
 from tests.kit.decoding import version
 from tidegate import tables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import STAGED_PIECE_BYTES
+from tidegate.masks import Mask
+from tidegate.config import MaskKind, MaskRule
 from tidegate.row_expressions import ComputedColumn
 from tidegate.schema.model.columns import Column
 from tidegate.segments.result import TableChanges
+from tidegate.upsert.target import NotStaged
 
 NAME = ("d", "t")
-TWICE = MoreColumns("d.t", (ComputedColumn("twice", "bigint", expression="n * 2"),))
+TWICE = (ComputedColumn("twice", "bigint", expression="n * 2"),)
 
 
 def changes(number: int, rows: Sequence[tuple[int, int]], at: int) -> TableChanges:
@@ -76,3 +80,28 @@ def test_a_version_ends_the_pieces_of_the_one_before_and_large_ones_wait_for_no_
     given = [changes(1, [(1, 1)], 1), changes(2, [(1, 2)], 2), changes(1, [(1, 3)], 3), changes(2, large, 10)]
     rows = {number: {row["id"]: row["n"] for row in made} for number, made in staged(tmp_path, given)}
     assert rows == {1: {1: 3}, 2: dict(large)}
+
+
+def test_a_table_whose_rows_cant_be_shaped_is_named_by_itself_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of two tables wait together. The segment that makes them go on names one of them alone."""
+    columns = [Column(1, "id", "int"), Column(2, "n", "int")]
+    known = {name: [version(*name, columns, ["id"])] for name in (NAME, ("d", "u"))}
+    hidden = {("s", ("d", "u"), 1): {"n": Mask(MaskRule(match="d.u", columns=("n",), how=MaskKind.NULL))}}
+    plan = DecodePlan(
+        LakeFiles(str(tmp_path)), {"s": known}, {}, {}, "staging", masks=hidden, names={"s": {("d", "u"): "d.all_u"}}
+    )
+    (tmp_path / "staging").mkdir()
+
+    def broken(masks: Mapping[str, Mask], rows: pa.RecordBatch) -> pa.RecordBatch:
+        raise pa.ArrowInvalid(f"{len(masks)} masks of {rows.num_rows} rows")
+
+    monkeypatch.setattr(changes_stage, "masked", broken)
+    stage = ChangesStage(plan, None, 90)
+    other = replace(changes(1, [(1, 1)], 1), table="u")
+    made = [*stage.add("s", other), *stage.add("s", changes(1, [(1, 5), (2, 6)], 2)), *stage.flush()]
+    refused = [each for each in made if isinstance(each, NotStaged)]
+    assert [each.name for each in refused] == ["d.all_u"]
+    files = [each for each in made if isinstance(each, StagedFile)]
+    assert [(file.table, file.rows) for file in files] == [("t", 2)]
