@@ -12,6 +12,7 @@ VACUUM or history knows of the other.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,16 +26,18 @@ from spark_jobs.window.window import Move
 from tidegate import config, tables
 from tidegate.delta.log import Change
 from tidegate.delta.table.actions import moved
-from tidegate.delta.table.state import TableState, file_key
+from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver.silver_tables import reshaped
+from tidegate.lake.storage.store_error import StoreError
 from tidegate.limits import COMMIT_SECONDS_MAX
 from tidegate.merge.past import NO_PAST, past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.upsert.files import copied
 from tidegate.upsert.fitness import why_not
 
+log = logging.getLogger(__name__)
 OPERATION = "RENAME"
 
 
@@ -97,22 +100,31 @@ def take_files(
     """Commit copies of the files in place of all rows of the taker.
 
     at: its shape, and the rename's commit_ts. by_spark: gives the step of moves.take_rows, for a copy
-    that takes too long: files without a commit aren't safe for ever.
+    that takes too long: files without a commit aren't safe for ever. It is also for a store that doesn't
+    copy. That may want other rights than to read and write, or be slower than its client waits.
     """
     shape, commit_ts = at
     writer.ensure(shape)
     if writer.has_taken(commit_ts):
         return
     lake, begun = writer.app.lake, time.monotonic()
-    adds = copied.copies(lake, given.path, writer.path, given.state.files, writer.app.pool)
+    try:
+        adds = copied.copies(lake, given.path, writer.path, given.state.files, writer.app.pool)
+    except StoreError as error:
+        log.warning("%s: the store doesn't copy its files, so Spark moves its rows: %s", writer.path, error)
+        by_spark()()
+        return
     if time.monotonic() - begun > COMMIT_SECONDS_MAX / 2:
         copied.remove(lake, writer.path, adds)
         by_spark()()
         return
 
+    late = False  # another application was first
+
     def decide(read: TableState) -> Change | None:
+        nonlocal late
         writer.check(read)
-        if read.transaction(writer.take_id) >= commit_ts:
+        if late := read.transaction(writer.take_id) >= commit_ts:
             return None
         if not _takes_files(read):
             raise CommitConflict("its properties have changed: the next try asks Spark", where=read.place)
@@ -122,9 +134,9 @@ def take_files(
     failpoint("copied_before_commit")
     try:
         writer.app.check_claim()
-        after = writer.log.update(decide)
+        writer.log.update(decide)
     except CommitConflict:
         copied.remove(lake, writer.path, adds)
         raise
-    if not all(file_key(add) in after.live for add in adds):
-        copied.remove(lake, writer.path, adds)  # another application was first
+    if late:
+        copied.remove(lake, writer.path, adds)

@@ -21,9 +21,13 @@ from tests.kit.road import Road
 from tests.support.driver import killed
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.delta.table.actions import operation_and_engine
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.table.actions import moved, operation_and_engine
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.storage.store_error import StoreDeniedError
 from tidegate.local.server import Server
 from tidegate.upsert.files.file_layout import FileLayout
 
@@ -121,6 +125,57 @@ def test_tables_that_change_names_take_each_others_files(
     assert road.assert_equal() == {"w": 2, "t": 43}
     done(road, database, "INSERT INTO w VALUES ('new')", "UPDATE t SET gone = 0")
     assert road.assert_equal() == {"w": 3, "t": 43}
+
+
+def test_copies_stay_that_the_log_names_though_later_commits_have_changed_them(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store answers the rename's commit with an error, though it is made. Before the next look somebody writes to
+    the table.
+    """
+    database = fresh_database(mariadb)
+    road = begun(mariadb, tmp_path, database)
+    done(road, database, "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (1), (2)")
+    real = DeltaLog.commit
+
+    def commit(log: DeltaLog, read: TableState, change: Change, *, attempt: str = "") -> TableState:
+        after = real(log, read, change, attempt=attempt)
+        if change.operation == OPERATION:
+            gone = after.files[:1]
+            real(log, after, Change(moved(gone, [], data_change=True), "DELETE"))
+            raise LakeUnavailable("no answer", where=log.place)
+        return after
+
+    monkeypatch.setattr(DeltaLog, "commit", commit)
+    done(road, database, "DROP TABLE u", "RENAME TABLE t TO u")
+    monkeypatch.undo()
+    live = files(road, f"{database}.u")
+    assert live
+    digests(road, f"{database}.u", live)
+
+
+@pytest.mark.spark
+def test_a_store_that_doesnt_copy_leaves_the_rows_to_spark(
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its policy may allow to read and to write, and not to copy. Every try would meet that."""
+    database = fresh_database(mariadb)
+    road = begun(mariadb, tmp_path, database)
+
+    def copy(lake: LakeFiles, path: str, to: str) -> None:
+        raise StoreDeniedError(f"{path} to {to}: AccessDenied in {lake.root}")
+
+    monkeypatch.setattr(LakeFiles, "copy", copy)
+    mariadb.query("RENAME TABLE t TO u", database=database)
+    mariadb.query("UPDATE u SET gone = 2 WHERE id < 9", database=database)
+    road.capture()
+    app = road.apply(spark)
+    assert not [(name, state.reason) for name, state in app.states.items() if state.state == "held"]
+    assert road.assert_equal() == {"u": 43}
 
 
 @pytest.mark.spark
