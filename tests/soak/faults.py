@@ -29,7 +29,7 @@ _POINT_SECONDS: Final = 6.0
 _CHASE_SECONDS: Final = 5.0
 _CUT_SECONDS: Final = 2.0
 _NOTICED_SECONDS: Final = 120.0  # of a machine that does other things, too
-_UPKEEP_SECONDS: Final = 120.0
+_UPKEEP_SECONDS: Final = 900.0  # behind a busy capture it gives way and tries again, and the machine may be full
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
