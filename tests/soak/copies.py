@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from tests.soak.witness import Wrong
 from tidegate.local.server import Server
 
 _SECONDS: Final = 300
+_REMOVE_TIMES_MAX: Final = 100
+_REMOVE_PAUSE_SECONDS: Final = 0.2
 _PROGRAM: Final = "from tidegate.cli.main import run; run()"
 # Of a lake that another backup was put back into, a later backup isn't renewed.
 _REFUSED: Final = "it isn't the lake of the earlier backup any more"
@@ -139,6 +142,16 @@ def _empty(folder: Path) -> None:
         if path.is_mount():
             _empty(path)
         elif path.is_dir():
-            shutil.rmtree(path)
+            _remove(path)
         else:
             path.unlink()
+
+
+def _remove(folder: Path) -> None:
+    """A task of Spark may outlive the driver that was killed, and write there: the JVM is the soak's own."""
+    for _ in range(_REMOVE_TIMES_MAX):
+        with suppress(OSError):
+            shutil.rmtree(folder)
+            return
+        time.sleep(_REMOVE_PAUSE_SECONDS)
+    shutil.rmtree(folder)
