@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from spark_jobs.merge.moves import given_version
-from spark_jobs.merge.rewrite import types_of
+from spark_jobs.merge.rewrite import has_columns
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
@@ -51,7 +51,6 @@ from tidegate.upsert.fitness import why_not
 from tidegate.upsert.target import StagePhase, UpsertTarget, misfit
 
 _RULES: Final = "tables.columns, tables.masks or tables.rows"
-_MOVED: Final = "renamed in this window"
 _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 
 
@@ -113,12 +112,9 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     check_past_in(app, entry, plan)
     _check_rules(app, window, entry, plan, snapshot)
     chosen = plan if app.pipeline.apply.writer == config.Writer.MERGE else _chosen(app, entry, plan, snapshot, share)
-    if any(entry.name in (move.giver, move.taker) for move in window.moves):
-        return (
-            chosen
-            if _moves_by_position(entry, chosen, snapshot)
-            else replace(plan, writer=TableWriter.LINKED, why=_MOVED)
-        )
+    moves = any(entry.name in (move.giver, move.taker) for move in window.moves)
+    if moves and not _moves_by_position(entry, chosen, snapshot):
+        return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
     return chosen
 
 
@@ -129,8 +125,7 @@ def _moves_by_position(entry: TableWindow, chosen: TablePlan, snapshot: TableSta
     if chosen.writer is not TableWriter.POSITIONAL or entry.routed or chosen.past is not NO_PAST:
         return False
     first = chosen.phases[0].before or chosen.phases[0].shape
-    columns = {column.name: column.type for column in first.all_columns} if first is not None else {}
-    return snapshot.created and dict(types_of(snapshot)) == columns
+    return first is not None and snapshot.created and has_columns(snapshot, first)
 
 
 def _check_rules(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:

@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.window import Window
@@ -27,6 +26,7 @@ from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN
 from tidegate.merge.past import past_of
+from tidegate.upsert.files.abandoned import delete_added
 from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import rewrite
 from tidegate.upsert.fitness import why_not

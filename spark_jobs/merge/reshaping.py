@@ -20,7 +20,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.window.abandoned import delete_added
 from tidegate import config, limits
 from tidegate.delta.log import Change
 from tidegate.delta.table.actions import moved, now_ms
@@ -28,6 +27,7 @@ from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState, file_key
 from tidegate.errors import CommitConflict, SchemaMismatch, UnsupportedValue
 from tidegate.failpoint import failpoint
+from tidegate.upsert.files.abandoned import delete_added
 from tidegate.upsert.reshape import Reshape, Reshaping
 
 log = logging.getLogger(__name__)

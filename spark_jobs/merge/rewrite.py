@@ -80,6 +80,11 @@ def keeps_values(state: TableState, action: SilverAction, recasts: Mapping[str, 
     return (action.old_name, canonical(action.column).delta) in types_of(state)
 
 
+def has_columns(state: TableState, shape: SilverShape) -> bool:
+    """Whether silver has the shape's columns, in any order, and no others."""
+    return dict(types_of(state)) == {column.name: column.type for column in shape.all_columns}
+
+
 def types_of(state: TableState) -> list[tuple[str, str]]:
     """Name and Spark SQL type of each column."""
     return [(field["name"], sql_type(field["type"])) for field in state.schema["fields"]]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_jobs.merge.moves import NO_TABLE, actions_of, check_given
-from spark_jobs.merge.rewrite import types_of
+from spark_jobs.merge.rewrite import has_columns
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.shape.computing import computed_by, computed_of
 from spark_jobs.window.shape.kept import masks_of
@@ -35,6 +35,7 @@ from tidegate.limits import COMMIT_SECONDS_MAX
 from tidegate.merge.past import NO_PAST, past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.upsert.files import copied
+from tidegate.upsert.files.abandoned import delete_added
 from tidegate.upsert.fitness import why_not
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ def _takes_files(state: TableState) -> bool:
 def _same_columns(given: TableState, shape: SilverShape, move: Move) -> bool:
     """Whether both tables have the same columns in silver: types, masks, rules, and the source's columns."""
     wanted = shape.all_columns
-    if dict(types_of(given)) != {column.name: column.type for column in wanted}:
+    if not has_columns(given, shape):
         return False
     if masks_of(given) != {column.name: column.mask for column in wanted} or computed_of(given) != computed_by(shape):
         return False
@@ -115,7 +116,7 @@ def take_files(
         by_spark()()
         return
     if time.monotonic() - begun > COMMIT_SECONDS_MAX / 2:
-        copied.remove(lake, writer.path, adds)
+        delete_added(lake, writer.path, adds)
         by_spark()()
         return
 
@@ -136,7 +137,7 @@ def take_files(
         writer.app.check_claim()
         writer.log.update(decide)
     except CommitConflict:
-        copied.remove(lake, writer.path, adds)
+        delete_added(lake, writer.path, adds)
         raise
     if late:
-        copied.remove(lake, writer.path, adds)
+        delete_added(lake, writer.path, adds)

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import laid_out, within
 from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
-from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import GivenBack, TableToWrite
 from spark_jobs.window.standing import silver_guard
@@ -33,6 +32,7 @@ from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.table_names import Physical
 from tidegate.upsert.actions import Actions, replaced
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files.abandoned import delete_added
 from tidegate.upsert.files.rewrite import write_ordered
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.probe_file import Hits

@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.positional.staging import own_trouble
-from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import GivenBack, TableToWrite
 from spark_jobs.window.standing import silver_guard
@@ -41,6 +40,7 @@ from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.few_rows import Together, choose
+from tidegate.upsert.files.abandoned import delete_added
 from tidegate.upsert.files.data_file import write
 from tidegate.upsert.files.file_layout import FileLayout
 from tidegate.upsert.files.rewrite import live_rows

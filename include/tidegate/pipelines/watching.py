@@ -85,6 +85,11 @@ class PipelineView:
     is_before_act: bool = False
 
     @property
+    def clock(self) -> str:
+        """The time of day of the look."""
+        return time.strftime("%H:%M:%S UTC", time.gmtime(self.at))
+
+    @property
     def health(self) -> Health:
         """The state in one word."""
         from tidegate.capture.health import health
@@ -99,8 +104,8 @@ class PipelineView:
         if self.standing is None:
             return f"The lake can't be read: {self.error}"
         if self.is_old:
-            ago, clock = age_text(max(0.0, time.time() - self.at)), time.strftime("%H:%M:%S UTC", time.gmtime(self.at))
-            return f"The lake hasn't answered since {clock}, {ago} ago. This is its state of that time."
+            ago = age_text(max(0.0, time.time() - self.at))
+            return f"The lake hasn't answered since {self.clock}, {ago} ago. This is its state of that time."
         failing = []
         for name, capture in self.captures.items():
             if capture.lake_error and self.at - capture.written_at < CAPTURE_KNOWN_SECONDS:

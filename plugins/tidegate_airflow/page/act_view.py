@@ -6,7 +6,6 @@ Out: HTML. A button leads to a page that says what it will do; only the form the
 
 from __future__ import annotations
 
-import time
 import uuid
 from dataclasses import dataclass
 from html import escape
@@ -61,10 +60,9 @@ def before_act(view: PipelineView) -> str:
     """A line on a look from before an action: without it the action seems to have done nothing. "" on a newer one."""
     if not view.is_before_act:
         return ""
-    clock = time.strftime("%H:%M:%S UTC", time.gmtime(view.at))
     return (
-        f"<p class='said' role='status'>This is of {clock}, from before the last action: the lake is being read again,"
-        " and then this page shows the new state.</p>"
+        f"<p class='said' role='status'>This is of {view.clock}, from before the last action: the lake is being read"
+        " again, and then this page shows the new state.</p>"
     )
 
 

@@ -60,10 +60,9 @@ def pipeline_view(
     """
     state = view.health
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
-    at = time.strftime("%H:%M:%S UTC", time.gmtime(view.at))
     head = (
         f"<nav><a href='../'>All pipelines</a></nav><h2>{escape(view.pipeline.pipeline)} {badge}</h2>"
-        f"<p>{escape(view.why)}</p><p class='soft'>As of {at}</p>{before_act(view)}"
+        f"<p>{escape(view.why)}</p><p class='soft'>As of {view.clock}</p>{before_act(view)}"
     )
     if view.standing is None:
         return head

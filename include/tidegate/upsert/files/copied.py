@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, wait
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -21,6 +20,7 @@ from tidegate.limits import COPY_OBJECT_BYTES_MAX
 from tidegate.remedy import DAMAGED
 from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
+from tidegate.upsert.files.abandoned import delete_added, delete_files
 
 _KEPT: Final = ("size", "stats")
 
@@ -47,17 +47,10 @@ def copies(
         with VectorWriter(lake, target, named=False) as vectors:
             adds = [_with_dead_rows(lake, source, pair, vectors) for pair in zip(files, adds, strict=True)]
     except BaseException:
-        remove(lake, target, adds)
+        delete_added(lake, target, adds)
         raise
     lake.settle_names(target, (unquote(add["path"]) for add in adds))
     return adds
-
-
-def remove(lake: LakeFiles, table: str, adds: Iterable[Mapping[str, Any]]) -> None:
-    """Delete copies that are in no commit. VACUUM takes the rest, if the place refuses."""
-    for add in adds:
-        with suppress(OSError):
-            lake.filesystem.delete_file(lake.local(f"{table}/{unquote(add['path'])}"))
 
 
 def _copied(lake: LakeFiles, source: str, target: str, file: LiveFile) -> Mapping[str, Any]:
@@ -65,7 +58,7 @@ def _copied(lake: LakeFiles, source: str, target: str, file: LiveFile) -> Mappin
     try:
         lake.copy(f"{source}/{file.local_path}", f"{target}/{path}")
     except OSError as error:
-        remove(lake, target, [{"path": quote(path)}])  # a full disk would keep its part
+        delete_files(lake, [f"{target}/{path}"])  # a full disk would keep its part
         if not isinstance(error, FileNotFoundError):
             raise
         where = f"{source}/{file.local_path}"
