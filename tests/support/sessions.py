@@ -23,7 +23,8 @@ _IDLE_SECONDS_MAX: Final = 300.0
 
 def wait_for_end(server: Server, session: int) -> None:
     """Wait until a server has noticed that a session was closed. Until then the branch that it prepared is unknown to
-    others. session: its connection's thread_id().
+    others, or MariaDB logs another session's answer and InnoDB keeps the branch's locks. session: its connection's
+    thread_id().
     """
     end = time.monotonic() + _IDLE_SECONDS_MAX
     while session in {row[0] for row in server.query("SHOW PROCESSLIST")}:

@@ -301,6 +301,7 @@ def test_a_commit_of_what_the_log_never_prepared_holds_the_tables_of_its_source_
     with mariadb.connect(database) as connection, connection.cursor() as cursor:
         for sql in ("SET sql_log_bin = 0", "XA START 'u'", "INSERT INTO a VALUES (1)", "XA END 'u'", "XA PREPARE 'u'"):
             cursor.execute(sql)
+    wait_for_end(mariadb, connection.thread_id())
     answer(mariadb, "'u'", commit=True)
     mariadb.query(f"INSERT INTO {database}.b VALUES (1)")
     road.capture()
