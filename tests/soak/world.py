@@ -33,7 +33,7 @@ from tidegate.lake.standing import held
 from tidegate.local.server import Server
 from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.standing.standing import Standing
-from tidegate.tables import WATERMARK_DATABASE
+from tidegate.tables import WATERMARK_DATABASE, State
 from tidegate.verify.report import Outcome
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
@@ -216,9 +216,13 @@ class World(Whole):
         return f"{rows} rows equal in silver, {after} without holds ({'; '.join(sorted(waiting))})"
 
     def _read_touched(self) -> None:
-        """Those that somebody wrote to, unless they wait or are left out: these stay so. Raises Wrong."""
+        """Those that somebody wrote to, unless they wait or are left out: these stay so. And those without a key whose
+        reader was killed: they lack rows until all are read. Raises Wrong.
+        """
         held_now, tables = self.held(), self._tables()
-        names = {name: f"{DATABASE}.{name}" for name in self.hands.touched - set(self.kept.excluded)}
+        states = held.last_states(LakeFiles(str(self.lake))).items()
+        unread = {name.partition(".")[2] for name, it in states if it.state is State.SNAPSHOT}
+        names = {name: f"{DATABASE}.{name}" for name in (self.hands.touched | unread) - set(self.kept.excluded)}
         ready = {name for name, dotted in names.items() if dotted in tables and dotted not in held_now}
         if ready:
             dotted = [names[name] for name in ready]

@@ -65,11 +65,11 @@ def demand(road: Road, name: str, protocol: dict[str, Any]) -> None:
 
 def check(road: Road, past: Past, table: str, spark: SparkSession | None = None) -> int:
     """Every moment before the kept cut; how many had an answer. Others have a refusal that says why."""
-    name = f"{past.database}.{table}"
+    name = past.silver_of(table)
     begin, moments, compared = since(road, name), past.moments(road), 0
     for number, state in enumerate(past.states):
         at = moments[number]
-        if at >= known_cuts(road.lake)[0]:
+        if at >= known_cuts(road.lake)[0] or number in past.unknown.get(table, ()):
             continue
         if not begin or at < begin:
             why = rf"its history tells all from {begin} " if begin else "nobody knows from when on its history"
@@ -79,12 +79,12 @@ def check(road: Road, past: Past, table: str, spark: SparkSession | None = None)
         wanted = state.get(table, [])
         with PinnedCut.at(road.lake, "road", at) as cut:
             assert cut.past_ts == at
-            readers: list[Any] = [cut.connection().sql(f'FROM "{past.database}"."{table}"').to_arrow_table()]
+            readers: list[Any] = [cut.connection().sql('FROM "{}"."{}"'.format(*name.split("."))).to_arrow_table()]
             if compared % _EACH == 0:
                 readers.append(cut.polars(name).collect().to_arrow())
                 readers += [cut.spark(spark, name).toArrow()] if spark is not None else []
             for rows in readers:
-                live = [row for row in rows.to_pylist() if row[tables.IS_CURRENT]]
+                live = [row for row in past.own(rows.to_pylist(), table) if row[tables.IS_CURRENT]]
                 assert all(row[tables.VALID_TO] is None for row in live)
                 shared = {column for row in wanted[:1] for column in row}.intersection(rows.column_names)
                 assert shown(live, shared) == shown(wanted, shared), f"state {number} of {table} at {at}"

@@ -89,6 +89,15 @@ class Past:
                 assert shown(valid, shared) == shown(wanted, shared), f"state {number} of {name} at {at}"
         return sum(map(len, versions.values()))
 
+    def silver_of(self, name: str) -> str:
+        """The table in silver that has a table's rows."""
+        return f"{self.database}.{name}"
+
+    def own(self, rows: list[Row], name: str) -> list[Row]:
+        """Of rows of silver, the table's."""
+        del name
+        return rows
+
     def versions_of(self, road: Road, name: str) -> list[Row] | None:
         """Silver's versions of a table's rows; None without silver."""
         path = tables.silver_path(self.database, name)

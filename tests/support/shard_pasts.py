@@ -37,6 +37,13 @@ class ShardPast(Past):
 
     def versions_of(self, road: Road, name: str) -> list[Row] | None:
         rows = READERS["DuckDB"](road.lake.uri(tables.silver_path(*self.logical.split(".")))).to_pylist()
+        return self.own(rows, name)
+
+    def silver_of(self, name: str) -> str:
+        del name
+        return self.logical
+
+    def own(self, rows: list[Row], name: str) -> list[Row]:
         return [row for row in rows if tuple(row[cell] for cell in tables.SHARDS) == (self.source, self.database, name)]
 
     def check_times(self, road: Road) -> None:

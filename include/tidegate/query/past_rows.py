@@ -17,7 +17,6 @@ from tidegate.lake.cuts.published import Cut, CutTable, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver.as_published import said_of_all, shown_by
 from tidegate.lake.silver.known_history import history_name, known_history
-from tidegate.lake.silver.silver_tables import has_shards
 from tidegate.merge.past import past_of
 from tidegate.standing.silver import Said, answer
 
@@ -74,8 +73,6 @@ def _look(lake: LakeFiles, pipeline: str, table: CutTable, said: Said | None) ->
         state = log.state()
         if not past_of([field["name"] for field in state.schema["fields"]]).versions:
             return _Reached(table, has_versions=False)
-        if has_shards(state):
-            return _Reached(table, why="no cut so old is kept, and nobody knows the history of several shards at once")
         app_id = tables.app_id(pipeline, table.name)
         if said is None or answer(said, shown_by(lake, log, state, app_id, said)).unlike is not None:
             return _Reached(table, why="its silver isn't the one that was published; apply finds that out")

@@ -7,6 +7,7 @@ A known beginning goes on with each window of a table with all of its log, catch
 - by a window that leaves versions out (tables.history_by_window);
 - with rows of a snapshot: rows found then may be older, and differing rows have versions without a counterpart;
 - by a table without a part of its log: emptied while it was held, or filled anew (Positions.forget_history);
+- by a shard whose changes count from within a window on: it lacked rows before;
 - after another writer's change of rows, by silver's log.
 It begins anew at a CREATE or TRUNCATE, if silver never had a row. Otherwise it begins at a cut with the whole table,
 published after the loss, with the first window after it, if no version has a later time. From there on the versions
@@ -56,8 +57,7 @@ def _recording(app: Application, window: Window, entry: TableWindow) -> Beside:
     standing = standing_of(app, window, name)
     state = standing.state if standing is not None else State.ACTIVE
     leaves_out = app.pipeline.tables.one_version_per_window(entry.database, entry.table)
-    # Shards join, are read and are emptied each for itself: nobody knows of all of them at once.
-    goes_on = not entry.routed and not leaves_out and not entry.chunks and state in _WHOLE
+    goes_on = not (leaves_out or entry.chunks or entry.shards) and state in _WHOLE
     said = said_of(app, name)
     is_whole = state is State.ACTIVE and (standing is None or standing.applied_ts <= entry.after_ts)
     begun_ts = max(_empty_at(app, entry, window.cut_ts), default=0) if goes_on and state is not State.RELEASED else 0

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.window.application import Application
 from tests.integration.shards.test_shards import DEFINED, Shards
+from tests.support import known_history
+from tests.support.known_history import forget_cuts
 from tests.support.seeds import seed
 from tests.support.shard_pasts import ShardPast, keep_history, move, pasts_of, work
 from tidegate.local.server import Server
@@ -70,6 +72,10 @@ def test_each_shard_has_its_own_history_on_its_own_servers_clock(
             applied(road, spark)
             check(road, pasts)
         assert check(road, pasts) > 100
+        forget_cuts(road)
+        for past in pasts:
+            for name in past.names:
+                assert known_history.check(road, past, name, spark) > 10, "all shards were created in the log"
 
 
 def changes(round_number: int, first: ShardPast, last: ShardPast) -> None:

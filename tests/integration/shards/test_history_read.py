@@ -14,6 +14,7 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.kit.road import Road
 from tests.support.driver import killed
+from tests.support.known_history import check, forget_cuts, since
 from tests.support.plain_snapshot import PlainReader
 from tests.support.readers import READERS
 from tests.support.seeds import seed
@@ -107,11 +108,14 @@ def test_shards_join_leave_come_back_and_are_read_again(
 
     gone, back = _leaves_and_joins(turns, keys)
     turns.read("t_3", known=True)
+    assert since(road, logical) == 0, "rows that were read may be older"
     for _ in range(3):
         turns.change()
-    assert turns.apply().states[logical].state == "active"
+        assert turns.apply().states[logical].state == "active"
     past.check(road)
     road.assert_equal()
+    forget_cuts(road)
+    assert all(check(road, past, name, spark) for name in past.names), "it is known from a cut on"
     _rebuilt(turns, writer, range(gone, back))
 
 
