@@ -6,8 +6,8 @@ Out: one commit of the taker, as moves.take_rows makes it: copies in place of it
      these.
 
 The cut-over of an online schema change replaces a table of any size. Its shadow has the new columns
-already, so no row needs to be decoded. Copies have names and times of their own: neither table's
-VACUUM or history knows of the other.
+already, so no row needs to be decoded. Copies have names of their own: neither table's VACUUM or
+history knows of the other.
 """
 
 from __future__ import annotations

@@ -79,6 +79,14 @@ def test_copies_have_the_same_live_rows_and_other_names(
     assert [len(live(lake, TO, add)) for add in adds] == [8, 10, 1]
 
 
+def test_deleted_rows_in_a_copy_are_as_old_as_in_its_original(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """maintain.purge_days removes them by their file's age. A table that changes names each night would keep them."""
+    lake, old_ms = LakeFiles(str(tmp_path)), 1_600_000_000_000
+    files = [LiveFile({**file.action, "modificationTime": old_ms}) for file in files_of(lake, [[0], []])]
+    adds = [LiveFile(add) for add in copied.copies(lake, FROM, TO, files, pool)]
+    assert [add.written_ms for add in adds] == [old_ms, old_ms]
+
+
 @pytest.mark.parametrize("lost", ["a file", "a vector"])
 def test_a_lost_original_is_named_and_no_copy_stays(lost: str, tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     lake = LakeFiles(str(tmp_path))

@@ -22,7 +22,8 @@ from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.files.abandoned import delete_added, delete_files
 
-_KEPT: Final = ("size", "stats")
+# Deleted rows are as old as in the original: maintain removes them by the age of their file.
+_KEPT: Final = ("size", "stats", "modificationTime")
 
 
 def can_copy(lake: LakeFiles, files: Iterable[LiveFile]) -> bool:
