@@ -77,9 +77,20 @@ def choose_writers(
         else:
             failures[name] = error
     raise_failures(failures)
-    if any(plans[name].target is None for name in done):
+    if any(_by_spark(entry, plans[entry.name]) for entry in entries):
         app.background.begin()  # while the window is decoded
     return plans
+
+
+def _by_spark(entry: TableWindow, plan: TablePlan) -> bool:
+    """Whether Spark is likely to write the table. Files are enough where all rows of a plain one go,
+    or come by a rename; where they aren't, it is asked for later (merge/taken_files.py).
+    """
+    if plan.target is not None:
+        return False
+    if entry.routed or plan.past is not NO_PAST:
+        return True
+    return not plan.links and any(planned.shape is not None for planned in plan.phases)
 
 
 def _shares(app: Application, window: Window, committed: Sequence[PrewrittenSegment]) -> dict[str, int]:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.merge.taken_files import OPERATION
 from spark_jobs.positional import writer as positional_writer
+from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.made import GivenBack
 from tests.kit.road import Road
 from tests.support.driver import killed
@@ -125,6 +126,26 @@ def test_tables_that_change_names_take_each_others_files(
     assert road.assert_equal() == {"w": 2, "t": 43}
     done(road, database, "INSERT INTO w VALUES ('new')", "UPDATE t SET gone = 0")
     assert road.assert_equal() == {"w": 3, "t": 43}
+
+
+def test_no_spark_begins_beside_a_rename_or_a_drop(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its JVM would keep its memory for as long as the application lives; one that can't start would end that."""
+    sparks = list[BackgroundSession]()
+
+    def begin(background: BackgroundSession) -> None:
+        sparks.append(background)
+
+    monkeypatch.setattr(BackgroundSession, "begin", begin)
+    database = fresh_database(mariadb)
+    road = begun(mariadb, tmp_path, database)
+    done(road, database, SHADOW, FILLED)
+    done(road, database, "RENAME TABLE t TO _t_del, _t_gho TO t", "UPDATE t SET more = 1 WHERE id = 2")
+    done(road, database, "DROP TABLE _t_del")
+    done(road, database, "RENAME TABLE t TO anew")
+    assert road.assert_equal() == {"anew": 43}
+    assert not sparks
 
 
 def test_copies_stay_that_the_log_names_though_later_commits_have_changed_them(
