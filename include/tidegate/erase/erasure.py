@@ -28,7 +28,7 @@ from tidegate.delta.leases.lease import Lease
 from tidegate.erase.all_places import SubjectPlaces
 from tidegate.erase.dead_files import unlisted
 from tidegate.erase.kept_keys import KeptKeys, kept_count
-from tidegate.erase.reach import Reach, reach_of, table_of
+from tidegate.erase.reach import Reach, reach_of, renamed_since, table_of
 from tidegate.erase.referring import References, ReferringTables
 from tidegate.erase.source_asked import check_condition, check_keys
 from tidegate.erase.subject import Key, Subject
@@ -137,6 +137,7 @@ class Erasure:
             for folder in (STAGING, SCRATCH):  # of killed applies and rebuilds
                 self.lake.delete_folder(folder)
             for each in done:
+                each.places.left += renamed_since(self.lake, each.places.reach)
                 each.places.forget(leases)
             for each in reversed(done):  # a parent's keys go last: its children's keys can be learnt from them
                 each.kept.forget()

@@ -91,6 +91,15 @@ def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str, followed: Collectio
     return Reach(table, versions, logical.name, kept.path, changes, plain, known)
 
 
+def renamed_since(lake: LakeFiles, reach: Reach) -> list[str]:
+    """A phrase if the table got another name after the reach was made. Raises LakeUnavailable, LakeRefused."""
+    rows = [row for row in table_rows(lake, *reach.table.pair) if row["source"] == reach.table.source]
+    newer = [row for row in map(TableVersion.from_row, rows) if row.commit_ts > reach.newest.commit_ts]
+    if not any(version.kind == RENAME for version in newer):
+        return []
+    return [f"{reach.newest.name} was renamed meanwhile: the copies of its files have deleted rows, which go by age"]
+
+
 def _plain(pipeline: Pipeline, version: TableVersion) -> frozenset[str]:
     kept = pipeline.tables.columns_of(*pipeline.tables.logical(version.database, version.table)[:2])
     key = version.key_names

@@ -88,6 +88,38 @@ def test_whoever_gets_a_key_meanwhile_keeps_the_row(
     assert is_rebuilt_equal(road, spark, f"{database}.customer")
 
 
+@pytest.mark.small_files("apart")
+def test_a_rename_meanwhile_is_told_as_its_copies_have_the_deleted_rows(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road.begun(mariadb, tmp_path, database)
+    for statements in (
+        f"""
+        CREATE TABLE customer (id INT PRIMARY KEY, mail VARCHAR(60))
+        INSERT INTO customer VALUES (1, '{PERSON}'), (2, 'bob'), (3, 'eve')
+        """,
+        "DELETE FROM customer WHERE id = 1",
+    ):
+        run(mariadb, database, statements)
+        road.capture()
+        road.apply()
+    left = ["RENAME TABLE customer TO client"]
+
+    def report(line: str) -> None:
+        if ".customer: bronze:" in line and left:
+            run(mariadb, database, left.pop())
+            road.capture()
+            road.apply()
+
+    order = Order(f"{database}.customer", "id = 1", 5)
+    (done,) = Erasure(road.pipeline, road.lake, lambda _: road.info, order, report).run()
+    assert not left
+    assert road.assert_equal() == {"client": 2}
+    assert places_of(tmp_path / "lake", PERSON) == {"silver"}
+    assert "renamed meanwhile" in done.line
+
+
 def test_a_foreign_key_that_referred_to_another_table_once_is_not_followed_by_its_new_one(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
