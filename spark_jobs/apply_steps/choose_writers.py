@@ -36,6 +36,7 @@ from tidegate import config, limits, tables
 from tidegate.computed_values import arrow_type
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
+from tidegate.lake.silver.as_published import VALUES, ddl_id
 from tidegate.lake.silver.silver_tables import described, new_silver
 from tidegate.merge.kept import Kept, in_silver, left_out
 from tidegate.merge.past import NO_PAST, PASTS, past_of
@@ -166,8 +167,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
             return  # no row stays, and it gets its columns there
         before, olds = first.before, [old for old, _ in first.phase.changes if old is not None]
     if (shape := before or first.shape) is not None:
-        applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
-        due = _due_columns(app, entry, first, applied) if before is not None else frozenset[str]()
+        due = _due_columns(app, entry, plan, snapshot) if before is not None else frozenset[str]()
         anew = _is_read_anew(app, entry, first.phase)
         lost = anew and snapshot.maps_columns  # the snapshot's phase gives it all columns (merge/retype.py)
         check_silver(shape, left_out(kept, olds or first.versions), snapshot, frozenset() if lost else due)
@@ -214,9 +214,12 @@ def _first(entry: TableWindow, plan: TablePlan) -> PlannedPhase:
     return next(later, plan.phases[0])
 
 
-def _due_columns(app: Application, entry: TableWindow, first: PlannedPhase, applied: int) -> frozenset[str]:
-    """The columns that silver must have before the first phase. applied: silver has all changes up to it."""
-    if applied > entry.after_ts:
+def _due_columns(app: Application, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> frozenset[str]:
+    """The columns that silver must have before the first phase."""
+    app_id, first = tables.app_id(app.pipeline.pipeline, entry.name), _first(entry, plan)
+    applied = snapshot.transaction(app_id)
+    ids = (ddl_id(app_id, new.source, new.name, VALUES) for _, new in plan.changes)
+    if max([applied, *map(snapshot.transaction, ids)]) > entry.after_ts:
         return frozenset()  # silver that is ahead may have later statements' columns
     shape = first.before if isinstance(first.phase, DdlPhase) else first.shape
     names = frozenset(column.name for column in shape.columns) if shape is not None else frozenset[str]()

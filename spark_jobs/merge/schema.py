@@ -29,9 +29,10 @@ from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shape.kept import apart
 from spark_jobs.window.shape.shapes import kept_of
+from tidegate.binlog.rows.heal import HEALED, REFRESHED
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.lake.silver.as_published import EMPTIED
+from tidegate.lake.silver.as_published import EMPTIED, VALUES
 from tidegate.lake.silver.silver_tables import add_columns, columns_added, describe_silver, empty_silver, reshaped
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
@@ -152,8 +153,7 @@ def _follow(
             remedy=REFILL.after("bring all shards to one shape"),
         )
     check_past(writer, writer, old, new, shape)
-    # Under the id of the rows, silver would have other shards' rows of this commit_ts already.
-    done = (writer.ddl_id("values", new) if writer.entry.routed else writer.app_id, upto_ts)
+    done = (_done_id(writer, new), upto_ts)
     if actions and writer.columns() is None:
         writer.ensure(shape)
     elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
@@ -171,6 +171,14 @@ def _follow(
             return not stays
 
         writer.change(work, done)
+
+
+def _done_id(writer: SilverWriter, new: TableVersion) -> str:
+    """The application id under which a statement is recorded. Under the id of the rows, silver would have rows of this
+    commit_ts already: other shards', or those by which the log has shown that it lacks a statement.
+    """
+    beside = writer.entry.routed or new.kind in (HEALED, REFRESHED)
+    return writer.ddl_id(VALUES, new) if beside else writer.app_id
 
 
 def _reshape_of(
@@ -260,7 +268,7 @@ def _add(
     writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion, shape: SilverShape
 ) -> None:
     """The columns, with the value the server gave to existing rows."""
-    state, ids = writer.log.state(), (writer.app_id, writer.ddl_id("values", new))
+    state, ids = writer.log.state(), (writer.app_id, writer.ddl_id(VALUES, new))
     done = any(state.transaction(app_id) >= new.commit_ts for app_id in ids)
     if not done:
         check_names(writer, state, actions, old)
@@ -269,7 +277,7 @@ def _add(
     columns = [replace(own[a.column.silver], type=canonical(a.column).delta) for a in added]
     if not _gives_values(added):
         # Of a routed table silver's version is all shards', and says nothing of a statement on one.
-        add_columns(writer.log, columns, None if writer.entry.routed else (writer.app_id, new.commit_ts))
+        add_columns(writer.log, columns, None if writer.entry.routed else (_done_id(writer, new), new.commit_ts))
         return
     shard = dict(zip(SHARDS, new.physical, strict=True))
     filled = Reshape(
@@ -278,7 +286,7 @@ def _add(
         added={n: None if value is None else value_of(value, kind) for n, (value, kind) in _added(added).items()},
         own=shard if writer.entry.routed else {},
     )
-    if reshape(writer, lambda _: filled, (writer.ddl_id("values", new), new.commit_ts)):
+    if reshape(writer, lambda _: filled, (writer.ddl_id(VALUES, new), new.commit_ts)):
         return
     texts = literals([action for action in added if action.value is not None])
     assign = ", ".join(f"{quote(name)} = {text}" for name, text in texts.items())
@@ -287,4 +295,4 @@ def _add(
         private.apply(columns_added(private.inside, columns))
         return f"UPDATE {private.target} SET {assign}{writer.only(new)}"
 
-    writer.once("values", new, by_spark)
+    writer.once(VALUES, new, by_spark)

@@ -27,6 +27,7 @@ from tidegate.standing.silver import NO_SILVER, Answer, Said, Shown, answer, is_
 from tidegate.tables import CUTS
 
 EMPTIED: Final = "rows"  # the work of a statement that removes all rows, in its ddl_id
+VALUES: Final = "values"  # of one that changes columns, where the rows' own id would hide rows of its commit_ts
 _DDL: Final = "/ddl/"
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
 _COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at"]
