@@ -83,3 +83,31 @@ def test_the_history_is_the_servers_where_settings_and_not_the_text_decide(
         assert bool(column.default) == str(default).lower().startswith("current_timestamp")
     assert last["t"].columns[0].charset == "latin1"
     assert last["taken"].kind == "truncate"
+
+
+def test_where_a_column_comes_in_a_table_whose_key_mysql_made(mysql9: Server, fresh_database: FreshDatabase) -> None:
+    """FIRST is behind such a key, for as long as nobody sees it."""
+    database = fresh_database(mysql9)
+    first = "ADD c BIGINT UNSIGNED NOT NULL FIRST"
+    done = [
+        "SET sql_generate_invisible_primary_key = ON",
+        "CREATE TABLE added (a INT, b INT)",
+        f"ALTER TABLE added {first}",
+        "CREATE TABLE moved (a INT, b BIGINT UNSIGNED)",
+        "ALTER TABLE moved MODIFY b BIGINT UNSIGNED FIRST",
+        "CREATE TABLE shown (a INT)",
+        f"ALTER TABLE shown ALTER COLUMN my_row_id SET VISIBLE, {first}",
+        "ALTER TABLE shown ADD d INT FIRST",
+        "CREATE TABLE lost (a INT NOT NULL)",
+        f"ALTER TABLE lost DROP PRIMARY KEY, DROP my_row_id, ADD PRIMARY KEY (a), {first}",
+        "CREATE TABLE own (my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, a INT)",
+        f"ALTER TABLE own {first}",
+    ]
+    history = replayed(mysql9, done, database)
+    for _, table in history.tables():
+        shown = mysql9.query(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+            " ORDER BY ordinal_position",
+            (database, table),
+        )
+        assert [column.name for column in history.versions(database, table)[-1].columns] == [n for (n,) in shown]

@@ -25,6 +25,7 @@ from tidegate.schema.ddl.tree import (
 )
 from tidegate.schema.model.charsets import bytes_per_character
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.type_table import GEOMETRIES, SET_MEMBERS_MAX
 from tidegate.schema.model.types import TypeText, enum_members, parse_type
 
@@ -36,6 +37,9 @@ _UNBOUNDED = frozenset(
 
 _OF_MEMBERS = ("enum(", "set(")
 _SET_BYTES = (1, 2, 3, 4, 8)
+
+_MADE_KEY = "my_row_id"
+_MADE_KEYS_SINCE = 80030
 
 _Named = TypeVar("_Named", Column, Index)
 
@@ -59,6 +63,20 @@ def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ..
             if index.kind is IndexKind.UNIQUE:
                 unique.append((len(index.parts), index.name.lower(), index.parts))
     return min(unique)[2] if unique else ()
+
+
+def first_place(
+    columns: Sequence[Column], before: Sequence[Column], indexes: Iterable[Index], server: ServerVersion
+) -> int:
+    """Where FIRST is among columns: behind a primary key that MySQL made itself, while it is invisible.
+
+    In sql_table.cc mysql_prepare_alter_table, is_generated_invisible_primary_key_column_name. before: the table's.
+    """
+    if server.mariadb or server.number < _MADE_KEYS_SINCE or columns[:1] == []:
+        return 0
+    key, first = before[0], columns[0]
+    made = key.name.lower() == _MADE_KEY and key.type == "bigint unsigned" and key.auto_increment and key.invisible
+    return int(made and first.id == key.id and key_of(before, indexes) == (key.id,))
 
 
 def with_row_end(indexes: tuple[Index, ...], columns: Iterable[Column], *, versioned: bool) -> tuple[Index, ...]:

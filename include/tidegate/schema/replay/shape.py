@@ -47,6 +47,7 @@ from tidegate.schema.replay.default_texts import default_text
 from tidegate.schema.replay.implicit_timestamps import with_first_timestamp
 from tidegate.schema.replay.indexes import (
     find,
+    first_place,
     kept_indexes,
     key_of,
     members_became_text,
@@ -388,7 +389,7 @@ def _place_columns(
         if place is None:
             columns.append(column)
         elif not place.after:
-            columns.insert(0, column)
+            columns.insert(first_place(columns, shape.columns, shape.indexes, context.server), column)
         else:
             before = find(columns, place.after)
             if before is None:

@@ -89,6 +89,22 @@ def test_mariadb_changes_a_column_that_the_same_statement_has_added(actions: str
     assert " ".join(f"{column.name}{new.get(column.id, '')}" for column in s.last("t").columns) == columns
 
 
+@pytest.mark.parametrize(
+    ("created", "columns"),
+    [
+        ("my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, a INT", "my_row_id b c a"),
+        ("my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT", "b c my_row_id a"),
+        ("a INT, my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY", "b c a my_row_id"),
+    ],
+)
+def test_no_column_comes_before_a_key_that_mysql_made_itself(created: str, columns: str) -> None:
+    s = Session()
+    s.run(f"CREATE TABLE t ({created})", "ALTER TABLE t ADD c INT FIRST, ADD b INT FIRST")
+    assert " ".join(s.ids("t")) == columns
+    s.run("ALTER TABLE t DROP PRIMARY KEY, DROP my_row_id, ADD d INT FIRST")
+    assert next(iter(s.ids("t"))) == "d"
+
+
 def test_of_two_new_names_in_one_statement_the_last_counts() -> None:
     s = Session()
     s.run("CREATE TABLE t (a INT)", "ALTER TABLE t RENAME TO u, ADD b INT, RENAME TO t")
