@@ -37,7 +37,7 @@ from tidegate.home import (
     STORAGE_OPTIONS_ENV,
     home,
 )
-from tidegate.mask_keys import mask_passwords
+from tidegate.masks.mask_keys import mask_passwords
 from tidegate_airflow.connections import lake_connection
 from tidegate_airflow.retries import Ended
 

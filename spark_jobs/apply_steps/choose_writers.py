@@ -33,7 +33,7 @@ from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import config, limits, tables
-from tidegate.computed_values import arrow_type
+from tidegate.computed.computed_values import arrow_type
 from tidegate.delta.table.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver.as_published import VALUES, ddl_id

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.shape.shapes import kept_of
-from tidegate.masks import Mask
+from tidegate.masks.masking import Mask
 from tidegate.merge.kept import in_silver, masks_in
 from tidegate.schema.follow.recast import VALUE
 from tidegate.schema.follow.silver_change import (

@@ -22,7 +22,7 @@ from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.shape.filtered import filtered
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
-from tidegate.computed_values import computed
+from tidegate.computed.computed_values import computed
 from tidegate.errors import Terminal
 from tidegate.limits import STAGED_PIECE_BYTES
 from tidegate.merge.kept import masked

@@ -13,7 +13,7 @@ from tidegate.config import Pipeline
 from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
 from tidegate.home import MASK_KEYS_ENV
-from tidegate.mask_keys import MaskKey, mask_key
+from tidegate.masks.mask_keys import MaskKey, mask_key
 
 
 def mask_keys(pipeline: Pipeline) -> dict[str, MaskKey]:

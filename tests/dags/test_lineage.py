@@ -23,7 +23,7 @@ from tidegate.lake import control
 from tidegate.lake.cuts.lineage import applied_since, captured_tables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import LINEAGE_SHARDS_TABLES_MAX, LINEAGE_TABLES_MAX
-from tidegate.masks import MASK_METADATA
+from tidegate.masks.masking import MASK_METADATA
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate_airflow import lineage

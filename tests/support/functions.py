@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate import row_functions
+from tidegate.computed import row_functions
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, state_folder
-from tidegate.mask_keys import mask_passwords
+from tidegate.masks.mask_keys import mask_passwords
 from tidegate.text_layout import paragraph, size_text
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from tidegate.home import (
     STORAGE_OPTIONS_ENV,
     home,
 )
-from tidegate.mask_keys import mask_passwords
+from tidegate.masks.mask_keys import mask_passwords
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.masks import MASK_METADATA
-from tidegate.row_expressions import COMPUTED_METADATA
+from tidegate.computed.row_expressions import COMPUTED_METADATA
+from tidegate.masks.masking import MASK_METADATA
 
 # Key in a column's metadata in Delta's schema: the column at the source.
 SOURCE_METADATA: Final = "tidegate.source"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.errors import SchemaMismatch
-from tidegate.row_expressions import ComputedColumn
 from tidegate.schema.model.columns import Column, TableVersion
 
 SECTION: Final = "tables.computed"

@@ -21,8 +21,8 @@ import pyarrow as pa
 from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.errors import SchemaMismatch
-from tidegate.mask_keys import MaskKey
-from tidegate.masks import Mask
+from tidegate.masks.mask_keys import MaskKey
+from tidegate.masks.masking import Mask
 from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.renamed import Names, clash

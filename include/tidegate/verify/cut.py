@@ -23,7 +23,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_history.schema_rows import table_rows
 from tidegate.lake.silver.silver_tables import renamed_columns
 from tidegate.limits import VERIFY_POLL_SECONDS, VERIFY_TOLD_SECONDS
-from tidegate.masks import MASK_METADATA
+from tidegate.masks.masking import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.segment import Server
 from tidegate.table_names import Physical

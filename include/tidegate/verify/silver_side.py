@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from tidegate import tables
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.errors import DeltaUnsupported, LakeRefused, SilverReadError, VerifyError
 from tidegate.lake.silver.shards import ShardCells
 from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
-from tidegate.row_expressions import ComputedColumn
 from tidegate.verify.columns.by_functions import READ_ROWS, check_installed, names_of, otherwise
 from tidegate.verify.columns.column_types import of_duckdb
 from tidegate.verify.columns.forms import FormKind, silver_hash

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.config import Verify
 from tidegate.errors import TidegateError
 from tidegate.lake.bronze.captured_places import Visible
@@ -20,7 +21,6 @@ from tidegate.limits import (
     VERIFY_SETTLE_ATTEMPTS_MAX,
     VERIFY_TABLE_ATTEMPTS_MAX,
 )
-from tidegate.row_expressions import ComputedColumn
 from tidegate.table_names import Physical
 from tidegate.tables import State
 from tidegate.verify.report import Difference, Outcome, TableResult

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from spark_jobs.window.shape.filtered import rewritten_ids
 from spark_jobs.window.shape.silver_types import made_anew
+from tidegate.computed.row_expressions import ComputedColumn, identities, needs_of
 from tidegate.delta.table.state import TableState
 from tidegate.errors import RuleChanged, SchemaMismatch
 from tidegate.merge.column import SilverColumn
@@ -21,7 +22,6 @@ from tidegate.merge.computed import MEND, SECTION, by_name, check_computed
 from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
-from tidegate.row_expressions import ComputedColumn, identities, needs_of
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import canonical
 

@@ -18,16 +18,16 @@ from spark_jobs.window.shape.filtered import asked_of
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, TableWindow, Window
 from tidegate import tables
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.conditions.model import Condition
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_history.schema_rows import ended
 from tidegate.lake.silver.folders import STAGING
-from tidegate.masks import Mask
+from tidegate.masks.masking import Mask
 from tidegate.merge.computed import fits
 from tidegate.merge.kept import decode_masks, in_silver, left_out, unasked
 from tidegate.merge.past import NO_PAST, Past
-from tidegate.row_expressions import ComputedColumn
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.schema.replay.ended import ended_in

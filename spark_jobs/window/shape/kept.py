@@ -14,7 +14,7 @@ from typing import Final
 from spark_jobs.window.shape.silver_types import REBUILD, made_anew, read_anew
 from tidegate.delta.table.state import TableState
 from tidegate.errors import RuleChanged, SchemaMismatch
-from tidegate.masks import MASK_METADATA
+from tidegate.masks.masking import MASK_METADATA
 from tidegate.merge.kept import COLUMNS, MASKS, Kept
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL

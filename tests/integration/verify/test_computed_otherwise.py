@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from tidegate.row_expressions import ComputedColumn
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.verify.silver_side import Silver, SilverSide
 
 

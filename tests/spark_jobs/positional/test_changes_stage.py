@@ -16,11 +16,11 @@ from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.window import StagedFile
 from tests.kit.decoding import version
 from tidegate import tables
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.config import MaskKind, MaskRule
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import STAGED_PIECE_BYTES
-from tidegate.masks import Mask
-from tidegate.row_expressions import ComputedColumn
+from tidegate.masks.masking import Mask
 from tidegate.schema.model.columns import Column
 from tidegate.segments.result import TableChanges
 from tidegate.upsert.target import NotStaged

@@ -10,8 +10,8 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
+from tidegate.computed.row_expressions import ComputedColumn, check_type, read_expression
 from tidegate.config.table_keys.table_rule import TableRule
-from tidegate.row_expressions import ComputedColumn, check_type, read_expression
 
 
 class ComputedRule(TableRule):

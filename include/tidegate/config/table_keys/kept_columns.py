@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tidegate.computed.row_expressions import ComputedColumn
 from tidegate.conditions.model import All, Condition
 from tidegate.config.table_keys.column_rules import ColumnRule
 from tidegate.config.table_keys.computed_rules import ComputedRule
@@ -19,7 +20,6 @@ from tidegate.config.table_keys.rename_rules import RenameRule, names_by
 from tidegate.config.table_keys.row_rules import RowRule
 from tidegate.config.table_keys.table_patterns import matching_places
 from tidegate.config.table_keys.table_rule import TableRule
-from tidegate.row_expressions import ComputedColumn
 
 R = TypeVar("R", bound=TableRule)
 

@@ -30,7 +30,7 @@ from tidegate.limits import (
     LINEAGE_SHARDS_TABLES_MAX,
     LINEAGE_TABLES_MAX,
 )
-from tidegate.masks import MASK_METADATA
+from tidegate.masks.masking import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.renamed import under_names
 from tidegate.table_names import Physical, splits

@@ -16,13 +16,13 @@ import uuid
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from tidegate.computed.row_expressions import identities
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import moved, protocol
 from tidegate.delta.table.state import Action, TableState
 from tidegate.errors import LakeRefused
 from tidegate.lake.silver.as_published import is_own
 from tidegate.lake.silver.silver_tables import renamed_columns, with_rules
-from tidegate.row_expressions import identities
 from tidegate.tables import SYSTEM_PREFIX
 
 # Under this name, after the table's own application id, a rebuilt table records up to where it has all rows.

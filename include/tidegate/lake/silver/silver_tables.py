@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+from tidegate.computed.row_expressions import identities
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import clustering, metadata, protocol, remove
 from tidegate.delta.table.arrow_types import delta_json
@@ -20,7 +21,6 @@ from tidegate.delta.table.state import Action, TableState
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.column import SOURCE_METADATA, SilverColumn
 from tidegate.merge.silver_sql import NAMES_PROPERTY, ROWS_PROPERTY, SilverShape, clusterable
-from tidegate.row_expressions import identities
 from tidegate.schema.model.renamed import from_text
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 

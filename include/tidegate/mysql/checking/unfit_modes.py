@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tidegate.config import Pipeline
 from tidegate.errors import SchemaMismatch
-from tidegate.mask_keys import MaskKey
+from tidegate.masks.mask_keys import MaskKey
 from tidegate.merge.computed import check_computed
 from tidegate.merge.conditioned import check_condition
 from tidegate.merge.kept import Kept, check_kept, in_silver

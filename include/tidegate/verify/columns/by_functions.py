@@ -12,11 +12,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.computed_values import arrow_type, values_of
+from tidegate.computed.computed_values import arrow_type, values_of
+from tidegate.computed.row_expressions import ComputedColumn
+from tidegate.computed.row_functions import WrongValuesError
 from tidegate.errors import SilverReadError
 from tidegate.query import duck
-from tidegate.row_expressions import ComputedColumn
-from tidegate.row_functions import WrongValuesError
 
 READ_ROWS: Final = 65_536  # at once
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.config import MaskKind, MaskRule
-from tidegate.mask_keys import MaskKey
+from tidegate.masks.mask_keys import MaskKey
 
 # In a column's metadata in Delta's schema: a mask's identity.
 MASK_METADATA: Final = "tidegate.mask"

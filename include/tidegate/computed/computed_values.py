@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
+from tidegate.computed.row_expressions import ComputedColumn, database, needs_of
+from tidegate.computed.row_functions import WrongValuesError, installed
 from tidegate.errors import UnsupportedValue
-from tidegate.row_expressions import ComputedColumn, database, needs_of
-from tidegate.row_functions import WrongValuesError, installed
 
 _FROM_YEAR, _UPTO_YEAR = 1, 9999  # of Delta's dates
 _TYPES: Final[Mapping[str, pa.DataType]] = {

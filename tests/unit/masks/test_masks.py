@@ -23,8 +23,8 @@ from tidegate import config
 from tidegate.config import MaskRule
 from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
-from tidegate.mask_keys import MaskKey, mask_key, mask_passwords
-from tidegate.masks import Mask
+from tidegate.masks.mask_keys import MaskKey, mask_key, mask_passwords
+from tidegate.masks.masking import Mask
 
 SECRET = b"sixteen bytes or more"
 KEY = MaskKey(SECRET)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.row_functions import installed
+from tidegate.computed.row_functions import installed
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tidegate.computed_values import arrow_type, computed
+from tidegate.computed.computed_values import arrow_type, computed
+from tidegate.computed.row_expressions import ComputedColumn, check_type, read_expression
 from tidegate.config import parse
 from tidegate.errors import ConfigError, UnsupportedValue
-from tidegate.row_expressions import ComputedColumn, check_type, read_expression
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.support.functions import Distributions
-from tests.unit.test_row_functions import column, rows
-from tidegate.computed_values import computed
+from tests.unit.computed.test_row_functions import column, rows
+from tidegate.computed.computed_values import computed
+from tidegate.computed.row_expressions import ComputedColumn
+from tidegate.computed.row_functions import installed
 from tidegate.errors import UnsupportedValue
-from tidegate.row_expressions import ComputedColumn
-from tidegate.row_functions import installed
 from tidegate.verify.silver_side import Silver, SilverSide
 
 TEXT = """

@@ -18,16 +18,16 @@ from deltalake import write_deltalake
 from tests.kit.decoding import version
 from tests.support.functions import Distributions
 from tidegate import tables
-from tidegate.computed_values import computed
+from tidegate.computed.computed_values import computed
+from tidegate.computed.row_expressions import ComputedColumn
+from tidegate.computed.row_functions import installed
 from tidegate.config import parse
 from tidegate.errors import ConfigError, SchemaMismatch, SilverReadError, UnsupportedValue
 from tidegate.merge.computed import check_computed
-from tidegate.row_expressions import ComputedColumn
-from tidegate.row_functions import installed
 from tidegate.schema.model.columns import Column
 from tidegate.verify.silver_side import Silver, SilverSide
 
-PAGE = Path(__file__).parents[2] / "docs" / "computed-functions.md"
+PAGE = Path(__file__).parents[3] / "docs" / "computed-functions.md"
 FILE = """
 pipeline: p
 lake: {{path: /tmp/l}}

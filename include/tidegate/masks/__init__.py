@@ -1,0 +1,1 @@
+"""Masks of values before silver, and their keys."""
