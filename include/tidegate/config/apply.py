@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
 from tidegate.config.store_options import SparkSettings
+from tidegate.limits import SECONDS_MAX
 
 
 class ApplyMode(StrEnum):
@@ -34,7 +35,10 @@ class Apply(Section):
         ApplyMode.BATCH, description="batch: one run per bronze event; micro_batch: a loop for run_for_seconds"
     )
     run_for_seconds: int = Field(
-        3600, ge=5, description="micro_batch: how long one Spark application loops before Airflow starts the next"
+        3600,
+        ge=5,
+        le=SECONDS_MAX,
+        description="micro_batch: how long one Spark application loops before Airflow starts the next",
     )
     poll_seconds: float = Field(
         0.1, ge=0.05, le=60, description="micro_batch: how often the application looks at bronze"
@@ -42,16 +46,19 @@ class Apply(Section):
     idle_seconds: int = Field(
         900,
         ge=1,
+        le=SECONDS_MAX,
         description="micro_batch: the application ends after this long without changes. The next change starts one",
     )
     quiet_seconds: int = Field(
         300,
         ge=5,
+        le=SECONDS_MAX,
         description="How often apply starts, to move the cut, while a source only proves that it is quiet",
     )
     stalled_seconds: int | None = Field(
         900,
         ge=60,
+        le=SECONDS_MAX,
         description="With several sources: the cut goes on without a source whose captured log is this far behind"
         " another one. Its tables get the state released in control/table_states, and catch up when the"
         " source continues. null: the cut waits for the slowest source",

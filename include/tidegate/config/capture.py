@@ -20,10 +20,14 @@ class Capture(Section):
     run_for_seconds: int = Field(
         600,
         ge=5,
+        le=limits.SECONDS_MAX,
         description="One capture run reads for this long, four heartbeats at least. Then the next run continues",
     )
     idle_seconds: int = Field(
-        60, ge=1, description="After this long without changes a run gives its slot back and waits deferred"
+        60,
+        ge=1,
+        le=limits.SECONDS_MAX,
+        description="After this long without changes a run gives its slot back and waits deferred",
     )
     heartbeat_seconds: float = Field(
         2.0, ge=0.5, le=3600, description="How often a quiet source proves its resolved_ts"
@@ -91,6 +95,7 @@ class Capture(Section):
     return_seconds: float = Field(
         limits.RETURN_SECONDS_DEFAULT,
         ge=0.1,
+        le=limits.SECONDS_MAX,
         description="Shortest time between two tries of the lander to return to memory",
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from tidegate.config import mistakes
+from tidegate.config import mistakes, yaml_gotchas
 from tidegate.config.pipeline import Pipeline
 from tidegate.errors import ConfigError
 
@@ -43,7 +43,7 @@ def load(path: Path) -> Pipeline:
 def parse(text: str, *, where: str) -> Pipeline:
     """Check the text of a pipeline file; `where` names it in errors."""
     try:
-        node, data = _read(text)
+        node, data = _read(text, where)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}:{mark.line + 1}" if mark else where
@@ -60,12 +60,15 @@ def parse(text: str, *, where: str) -> Pipeline:
         raise mistakes.as_one(error, where, lambda keys: _line_of(node, keys)) from error
 
 
-def _read(text: str) -> tuple[Any, Any]:
-    """The YAML tree, whose nodes know their lines, and what it says. Raises yaml.YAMLError."""
+def _read(text: str, where: str) -> tuple[Any, Any]:
+    """The YAML tree, whose nodes know their lines, and what it says. Raises yaml.YAMLError, ConfigError."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
-        return node, None if node is None else loader.construct_document(node)
+        if node is None:
+            return None, None
+        yaml_gotchas.refuse(node, where)
+        return node, loader.construct_document(node)
     finally:
         loader.dispose()
 

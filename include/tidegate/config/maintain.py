@@ -6,9 +6,17 @@ Out: a Maintain, frozen.
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Final
+
+from pydantic import Field, field_validator
 
 from tidegate.config.section import Section
+from tidegate.limits import DAYS_MAX
+
+# Airflow's own, beside cron's.
+_PRESETS: Final = frozenset(
+    {"", "@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"}
+)
 
 
 class Maintain(Section):
@@ -35,6 +43,7 @@ class Maintain(Section):
     purge_days: int | None = Field(
         None,
         ge=1,
+        le=DAYS_MAX,
         description="A file with deleted rows is rewritten without them this many days after it was written, however"
         " few they are. Deleted and replaced values so leave silver for good (docs/runbooks/erase-a-person.md). null: by purge_share alone",
     )
@@ -45,19 +54,36 @@ class Maintain(Section):
     keep_bronze_days: int | None = Field(
         30,
         ge=1,
+        le=DAYS_MAX,
         description="Segments leave bronze this many days after capture, once every table has them in silver. null:"
         " never, so `tidegate rebuild` can go back to the beginning",
     )
     keep_changelog_days: int | None = Field(
         30,
         ge=1,
+        le=DAYS_MAX,
         description="Changes leave the changelogs (tables.changelog) this many days after their commit, as whole"
         " files. null: never",
     )
     keep_records_days: int | None = Field(
         90,
         ge=1,
+        le=DAYS_MAX,
         description="Old records leave control/ledger, latency, maintenance, actions, table_states and verification after"
         " this many days, except each table's last event and newest result. Unneeded records of finished"
         " snapshots leave control/snapshots. null: never",
     )
+
+    @field_validator("schedule")
+    @classmethod
+    def _is_a_schedule(cls, text: str) -> str:
+        """Airflow would schedule no DAG of dags/maintain.py, of no pipeline."""
+        if text in _PRESETS:
+            return text
+        from croniter import croniter  # Airflow's reader; a tenth of a second
+
+        try:
+            croniter(text).get_next()  # raises, too, for a day that never comes
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"{text!r} is no preset and no cron expression: {error}") from error
+        return text

@@ -34,6 +34,7 @@ class Verify(Section):
     each_table_hours: int | None = Field(
         None,
         ge=0,
+        le=24 * limits.DAYS_MAX,
         description="The verify DAG compares each table once in this many hours, by itself. Empty: only by hand, and"
         " the alert verification_old begins after two days without one. 0: only by hand, without this alert",
     )

@@ -27,6 +27,7 @@ class Xa(Section):
     orphan_timeout_seconds: float = Field(
         limits.ORPHAN_TIMEOUT_SECONDS_DEFAULT,
         ge=1,
+        le=limits.SECONDS_MAX,
         description="How often the source is asked for its prepared transactions. A transaction is an orphan if it is"
         " older than this, has no answer in the log, and isn't prepared at the source any more",
     )

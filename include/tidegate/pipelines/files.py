@@ -12,13 +12,15 @@ import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tidegate import config
 from tidegate.config import AnySource, Pipeline
 from tidegate.errors import ConfigError, UsageError
 from tidegate.home import PIPELINES_ENV, home, pipelines_folder
 from tidegate.lake.storage.storage_options import lake_root
+
+_OTHER_SUFFIX: Final = ".yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ def find(name: str) -> Path:
     if not path.exists():
         known = sorted(file.stem for file in path.parent.glob("*.yaml"))
         close = difflib.get_close_matches(name, known, n=1)
+        if (other := path.with_suffix(_OTHER_SUFFIX)).exists():
+            close = [str(other)]
         remedy = f"did you mean {close[0]}? " if close else ""
         remedy += f"known: {', '.join(known)}; or give a file" if known else "give a pipeline file"
         raise UsageError(f"no pipeline {name!r}", where=str(path.parent), remedy=remedy)
@@ -54,7 +58,11 @@ def find(name: str) -> Path:
 
 def load(path: Path) -> Pipeline:
     """A file as it is now; its relative paths are the project's, wherever a command was started. Raises ConfigError."""
-    return resolved(config.load(path))
+    pipeline = config.load(path)
+    try:
+        return resolved(pipeline)
+    except ConfigError as error:  # it has the path, and not the file
+        raise ConfigError(f"{error.where}: {error.what}", where=str(path), remedy=error.remedy) from error
 
 
 def resolved(pipeline: Pipeline) -> Pipeline:
@@ -76,7 +84,7 @@ def _resolved_source(source: AnySource) -> AnySource:
 
 
 def read() -> tuple[list[PipelineFile], list[ConfigError]]:
-    """Every *.yaml of the folder, by file name: those that can be run, and why the others can't."""
+    """Every *.yaml of the folder, by file name: those that can be run, and why the others, and *.yml, can't."""
     good: list[PipelineFile] = []
     broken: list[ConfigError] = []
     for path in sorted(folder().glob("*.yaml")):
@@ -85,8 +93,13 @@ def read() -> tuple[list[PipelineFile], list[ConfigError]]:
             _refuse_clash(path, pipeline, good)
         except ConfigError as error:
             broken.append(error)
+        except Exception as error:  # noqa: BLE001 - one that nobody foresaw is of this file alone, too
+            broken.append(ConfigError(f"can't be read: {type(error).__name__}: {error}", where=str(path)))
         else:
             good.append(PipelineFile(path=path, pipeline=pipeline))
+    for path in sorted(folder().glob(f"*{_OTHER_SUFFIX}")):
+        remedy = f"rename it to {path.stem}.yaml"
+        broken.append(ConfigError("a pipeline file's name ends with .yaml", where=str(path), remedy=remedy))
     return good, broken
 
 

@@ -108,3 +108,44 @@ def test_two_files_of_one_lake_are_refused_however_its_path_is_written(
     assert [file.pipeline.pipeline for file in good] == ["a", "c"]
     (error,) = broken
     assert "is already the lake of a.yaml" in str(error)
+
+
+FEED = "sources: {s: {flavour: ticdc, path: feed, protocol: csv, time_zone: Europe/Berlim}}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("sources: {s: {conn_id: c, flavour: mysql}}", FEED), "time zone 'Europe/Berlim' isn't known"),
+        (("d.*", "d.a{99999999999}"), "the repetition number is too large"),
+        (("d.*", "d." + "(" * 5000 + ")" * 5000), "recursion"),
+        (("lakes/bad", '"lakes/\\0"'), "is no path of a folder"),
+        (("lakes/bad", "loop/lake"), "is no path of a folder: Symlink loop"),
+        (("lakes/bad", "2026-02-30"), "bad.yaml:2: 2026-02-30"),
+    ],
+    ids=range(6),
+)
+def test_a_file_that_is_wrong_in_any_way_takes_no_other_files_dags_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str], told: str
+) -> None:
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path))
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path / "files"))
+    (tmp_path / "loop").symlink_to("loop")
+    bad = write(tmp_path / "files", "bad", "lakes/bad")
+    bad.write_text(bad.read_text().replace(*change))
+    write(tmp_path / "files", "good", "lakes/good")
+    good, (error,) = pipelines.read()
+    assert [file.pipeline.pipeline for file in good] == ["good"]
+    assert "bad.yaml" in str(error)
+    assert told in str(error)
+
+
+def test_a_file_whose_name_nobody_reads_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would have no DAG, and nobody would say why."""
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path))
+    write(tmp_path, "shop", "lakes/shop").rename(tmp_path / "shop.yml")
+    good, (error,) = pipelines.read()
+    assert not good
+    assert str(error) == f"{tmp_path}/shop.yml: a pipeline file's name ends with .yaml; rename it to shop.yaml"
+    with pytest.raises(UsageError, match=r"did you mean .*shop\.yml"):
+        pipelines.find("shop")

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from tidegate.config.section import Section
 from tidegate.config.source_keys.source_traits import SourceTraits
+from tidegate.limits import SECONDS_MAX
 
 
 class Flavour(StrEnum):
@@ -31,6 +32,7 @@ class AnySourceSection(Section):
     max_hold_seconds: float | None = Field(
         None,
         ge=60,
+        le=SECONDS_MAX,
         description="With several sources: the cut goes on without this source when its captured log is this far"
         " behind another one. Not for a required source. Empty: apply.stalled_seconds",
     )

@@ -18,7 +18,12 @@ from tidegate.config.section import Section
 from tidegate.config.source_keys.any_source import AnySourceSection, Flavour
 from tidegate.config.source_keys.source_traits import SourceTraits, as_named, lower_database
 from tidegate.config.source_keys.ticdc import TicdcSource
-from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
+from tidegate.limits import (
+    PUMP_FAKE_SECONDS_DEFAULT,
+    PUMP_ORPHAN_SECONDS_DEFAULT,
+    PUMP_PAYLOAD_BYTES_DEFAULT,
+    SECONDS_MAX,
+)
 
 _PD_URL: Final = re.compile(r"https?://[^\s/@?#]+/?")
 _NODE_ID: Final = re.compile(r"[A-Za-z0-9._:-]+")  # a key in PD, and one part of it
@@ -123,11 +128,12 @@ class TidbSource(AnySourceSection):
     orphan_seconds: float = Field(
         PUMP_ORPHAN_SECONDS_DEFAULT,
         gt=0,
+        le=SECONDS_MAX,
         description="Age of an unanswered prewrite, in TiDB's timestamps, at which the Pump asks for its result. TiDB"
         " must say twice, this far apart, that it has nothing of it",
     )
     fake_seconds: float = Field(
-        PUMP_FAKE_SECONDS_DEFAULT, gt=0, description="How often a quiet cluster proves its resolved_ts"
+        PUMP_FAKE_SECONDS_DEFAULT, gt=0, le=SECONDS_MAX, description="How often a quiet cluster proves its resolved_ts"
     )
     payload_bytes_max: int = Field(
         PUMP_PAYLOAD_BYTES_DEFAULT,

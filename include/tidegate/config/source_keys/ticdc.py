@@ -18,7 +18,7 @@ from tidegate.config.section import Section
 from tidegate.config.source_keys.any_source import AnySourceSection, Flavour
 from tidegate.config.source_keys.source_traits import SourceTraits, lower_both
 from tidegate.config.store_options import StoreOptions
-from tidegate.limits import TICDC_LOOK_SECONDS_DEFAULT
+from tidegate.limits import SECONDS_MAX, TICDC_LOOK_SECONDS_DEFAULT
 
 
 class Protocol(StrEnum):
@@ -82,7 +82,7 @@ class TicdcSource(AnySourceSection):
         " rows. false: a snapshot reads these tables, or they are held without sql_conn_id",
     )
     look_seconds: float = Field(
-        TICDC_LOOK_SECONDS_DEFAULT, gt=0, description="How often capture looks for a new checkpoint"
+        TICDC_LOOK_SECONDS_DEFAULT, gt=0, le=SECONDS_MAX, description="How often capture looks for a new checkpoint"
     )
     expiration_days: int = Field(
         0, ge=0, description="The changefeed's file-expiration-days. 0: it removes no file. Required if it isn't 0"
@@ -103,7 +103,7 @@ class TicdcSource(AnySourceSection):
     def _is_known(cls, name: str) -> str:
         try:
             ZoneInfo(name)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError) as error:  # a KeyError: no such zone
             raise ValueError(f"time zone {name!r} isn't known") from error
         return name
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from tidegate.config.table_keys.table_patterns import NOT_COMPILED
+
 
 def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """These regular expressions. Raises ValueError where one is none."""
     for name in names:
         try:
             column_pattern(name)
-        except re.error as error:
+        except NOT_COMPILED as error:
             raise ValueError(f"{name}: not a regular expression: {error}") from None
     return names
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Final
 
+# Of re.compile: a count beyond all bounds, or parentheses without end, is no re.error.
+NOT_COMPILED: Final = (re.error, OverflowError, RecursionError)
 # What servers keep for themselves.
 OWN_DATABASES: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "ndbinfo"})
 _SHADOW: Final = re.compile(r"_(?P<more>_*)(?P<of>[^_].*)_(gho|new)")
@@ -34,7 +36,7 @@ def compile_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     database, table = _halves(pattern)
     try:
         return re.compile(".*" if database == "*" else database), re.compile(".*" if table == "*" else table)
-    except re.error as error:
+    except NOT_COMPILED as error:
         raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
 
 

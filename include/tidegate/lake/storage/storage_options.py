@@ -59,7 +59,7 @@ _GCS_SPARK: Final = {
 
 def store_of(path: str) -> str:
     """local, s3, azure or gcs. Raises ConfigError for another scheme."""
-    scheme = urlsplit(path).scheme if "://" in path else ""
+    scheme = path.partition("://")[0].lower() if "://" in path else ""
     if scheme not in _SCHEMES:
         raise ConfigError(
             f"lake.path has the scheme {scheme!r}",
@@ -71,12 +71,16 @@ def store_of(path: str) -> str:
 
 def _without_links(path: Path) -> str:
     """Absolute. If its mount hangs, links are followed as they were before, or else not: all pipeline files are read in
-    one go, and no lake may hold up the others.
+    one go, and no lake may hold up the others. Raises ConfigError where they go in a circle.
     """
     try:
         _known[path] = str(_PATIENCE.ask(str(path), path.resolve))
     except NoAnswer:
         return _known.get(path, os.path.abspath(path))  # noqa: PTH100 - Path.resolve asks the disk
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"is no path of a folder: {error}", where=repr(str(path)), remedy="give another one"
+        ) from error
     return _known[path]
 
 
@@ -86,11 +90,26 @@ def lake_root(path: str, home: Path) -> str:
 
     home: the project's root. A relative path begins there, not in the folder of a command. Raises
     ConfigError for another scheme; for a URL with a key in it, since URLs are shown, logged and
-    written down; and for a URL with # or ?, which would end its path early.
+    written down; for a URL with # or ?, which would end its path early, or without a bucket; and for
+    a path that means another place than a folder of these letters: ~/lake, s3:/bucket.
     """
     if store_of(path) == "local":
-        return _without_links(home / path.removeprefix("file://"))
+        place = path.removeprefix("file://")
+        first = place.split("/", 1)[0]
+        if not place.strip() or first.startswith(("~", "$")) or first.endswith(":"):
+            raise ConfigError(  # without the rest, which may have a key in it
+                f"{first!r} would be the name of a folder here" if first.strip() else "the path is blank",
+                where=f"path {first}...",
+                remedy=f"write an absolute path, or s3://bucket/prefix; ./{first} for a folder of that name",
+            )
+        return _without_links(home / place)
+    scheme, _, rest = path.partition("://")
+    path = f"{scheme.lower()}://{rest}"  # Spark, and the file systems of Hadoop, tell capitals apart
     parts = urlsplit(path)
+    if not parts.netloc:
+        raise ConfigError(
+            "names no bucket", where=f"{parts.scheme}://...", remedy=f"write it as {parts.scheme}://bucket/prefix"
+        )
     before, at, _ = parts.netloc.rpartition("@")  # of abfss:// a container
     if parts.query or ":" in before or (at and not parts.scheme.startswith("abfs")):
         raise ConfigError(

@@ -90,3 +90,27 @@ def test_a_url_is_refused_of_which_not_all_is_the_path(url: str) -> None:
     """A store's client takes the path for the whole address: two tables of s3://b/a#1 would lie in s3://b/a."""
     with pytest.raises(ConfigError, match="can't contain # or"):
         lake_root(url, Path("/"))
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("~/lake", "'~' would be the name of a folder here; write an absolute path"),
+        ("$HOME/lake", "'$HOME' would be the name of a folder here"),
+        ("s3:/hidden/lake", "'s3:' would be the name of a folder here"),
+        (" ", "the path is blank"),
+        ("s3://", "s3://...: names no bucket; write it as s3://bucket/prefix"),
+        ("gs:///hidden/lake", "gs://...: names no bucket"),
+    ],
+)
+def test_a_path_that_means_another_place_than_it_says_is_refused(path: str, told: str) -> None:
+    """Silver would go into a folder of the project, and nobody would look for it there."""
+    with pytest.raises(ConfigError) as refused:
+        lake_root(path, Path("/x"))
+    assert told in str(refused.value)
+    assert "hidden" not in str(refused.value)
+    assert lake_root("./~/lake", Path("/x")) == "/x/~/lake"
+
+
+def test_a_scheme_in_capitals_is_the_scheme() -> None:
+    assert spark_uri(lake_root("S3://b/x", Path("/"))) == "s3a://b/x"
