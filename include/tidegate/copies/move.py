@@ -17,6 +17,7 @@ from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.unfinished import FOLDER, NAME, FolderKind, Paper
+from tidegate.lake.standing.followed import check_own, pipeline_of
 from tidegate.limits import COPY_ATTEMPTS_MAX
 
 
@@ -28,8 +29,11 @@ class Held(Protocol):
 
 
 def check_target(pipeline: str, lake: LakeFiles, target: LakeFiles) -> None:
-    """Raises UsageError where the lake can't go there. Writes nothing."""
+    """Raises UsageError where the lake can't go there, LakeRefused for another pipeline's: its jobs hold leases of
+    another name. Writes nothing.
+    """
     if not _has_moved(lake, target):
+        check_own(lake, pipeline, pipeline_of(lake))
         Backup(pipeline, lake, target, lambda _: None, kind=FolderKind.MOVE).check()
 
 

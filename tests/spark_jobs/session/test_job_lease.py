@@ -8,14 +8,19 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.session.job import sole
-from tidegate import config
+from tests.unit.copies.lakes import SCHEMA
+from tidegate import config, tables
 from tidegate.delta.leases.lease import Lease
 from tidegate.delta.leases.lease_entry import LeaseEntry, Process, entry_name
+from tidegate.delta.log import Change
 from tidegate.delta.stores.store import LocalStore
+from tidegate.delta.table.actions import metadata, protocol
 from tidegate.errors import LakeRefused, Overtaken
-from tidegate.home import EXIT_TRANSIENT
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.jobs.leases import LEASES, take_lease
+from tidegate.lake.standing.followed import FollowedChange, rows_of
 
 JOBS = {"apply": [], "maintain": [], "rebuild": ["--table", "shop.a"]}
 
@@ -50,6 +55,21 @@ def test_a_second_one_says_who_runs_and_since_when(
     assert line.startswith(f"tidegate: LeaseHeld: {place}: held by {job} of shop on {here.host}, ")
     assert f", pid {here.pid}, since 20" in line
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_no_job_works_on_another_pipelines_lake(
+    job: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Maintain would remove its bronze and its cuts, by a copy of the pipeline file under another name."""
+    lake = LakeFiles(str(tmp_path / "lake"))
+    control.append(lake, tables.FOLLOWED, rows_of(1, "elsewhere", [FollowedChange("one", "followed", 0)], None, 0))
+    log = lake.log(tables.SEGMENTS.path)
+    log.commit(log.state(), Change([protocol(()), metadata(SCHEMA, {})], "WRITE"))
+    main = importlib.import_module(f"spark_jobs.{job}").main
+    assert main(["--pipeline", str(file), *JOBS[job]]) == EXIT_ERROR
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"tidegate: LakeRefused: {lake.root}: this lake belongs to pipeline elsewhere")
 
 
 def test_other_jobs_and_other_pipelines_run_beside_it(tmp_path: Path) -> None:

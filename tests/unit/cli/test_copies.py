@@ -9,7 +9,10 @@ from typer.testing import CliRunner
 
 from tests.unit.copies.lakes import FakeLake
 from tidegate.cli.main import app
-from tidegate.errors import UsageError
+from tidegate.errors import LakeRefused, UsageError
+from tidegate.lake.control import append
+from tidegate.lake.standing.followed import FollowedChange, rows_of
+from tidegate.tables import FOLLOWED
 
 
 @pytest.mark.parametrize("command", ["backup", "move"])
@@ -50,3 +53,33 @@ def test_prune_shows_what_would_go_and_then_removes_it(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, "--prune"])
     assert "pruned: 1 file, 0.0 MB removed" in done.output
     assert not copy.exists()
+
+
+@pytest.mark.parametrize("command", ["backup", "move"])
+def test_another_pipelines_lake_is_neither_copied_nor_moved(tmp_path: Path, command: str) -> None:
+    """Its jobs hold leases of another name, so it would be moved while they work."""
+    lake = FakeLake(tmp_path / "lake")
+    lake.fill()
+    append(lake.files, FOLLOWED, rows_of(1, "elsewhere", [FollowedChange("one", "followed", 0)], None, 0))
+    (tmp_path / "shop.yaml").write_text(
+        f"pipeline: shop\nlake: {{path: {lake.files.root}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    result = CliRunner().invoke(app, ["lake", command, str(tmp_path / "shop.yaml"), str(tmp_path / "copy")])
+    assert isinstance(result.exception, LakeRefused), result.output
+    assert "this lake belongs to pipeline elsewhere" in str(result.exception)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_move_that_is_over_is_said_again(tmp_path: Path) -> None:
+    """A kill before its last step leaves that to the next run."""
+    lake = FakeLake(tmp_path / "lake")
+    lake.fill()
+    (tmp_path / "shop.yaml").write_text(
+        f"pipeline: shop\nlake: {{path: {lake.files.root}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["lake", "move", str(tmp_path / "shop.yaml"), str(tmp_path / "copy")])
+        assert result.exit_code == 0, result.output
+        assert f"the lake is in {tmp_path / 'copy'} now" in result.output
