@@ -184,6 +184,75 @@ def test_what_the_command_line_itself_gets_wrong(run: Run, words: list[str]) -> 
     assert ended.line
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["maintain", "FILE", "--table", ""],
+            ["prewrites", "FILE", "--rollback", ""],
+            ["accept", "FILE", "", "--lost"],
+        ),
+        *(["rebuild", "FILE", "shop.a", "--swap", "--at", ""], ["rebuild", "FILE", "shop.a", "--to", ""]),
+        *(
+            ["verify", "FILE", "--table", ""],
+            ["vlog", "owed", "FILE", "--forget", ""],
+            ["capture", "FILE", "--source", ""],
+        ),
+        *(["capture", "FILE", "--state-dir", ""], ["lake", "move", "FILE", ""], ["snapshot", "cancel", "FILE", ""]),
+        *(["tail", "FILE", "shop.a", "--where="], ["query", "FILE", "SELECT 1", "--at", " "], ["release", "FILE", ""]),
+    ],
+    ids=" ".join,
+)
+def test_an_option_with_nothing_in_it_is_none_and_never_means_all(run: Run, words: list[str], file: Path) -> None:
+    """A script's variable is unset: `--table "$TABLE"` would be every table, `--source "$SOURCE"` the first source."""
+    ended = run(*_words(words, file))
+    assert ended.code == EXIT_USAGE
+    assert ended.line.endswith("has nothing in it; give it a value, or leave it out")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["status", "FILE", "--max-lag", "nan"],
+            ["capture", "FILE", "--idle", "nan"],
+            ["top", "FILE", "--every", "inf"],
+        ),
+        *(
+            ["capture", "FILE", "--idle", "-1"],
+            ["verify", "FILE", "--timeout", "nan"],
+            ["capture", "FILE", "--run-for=-1"],
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_bounds_nothing_is_refused(run: Run, words: list[str], file: Path) -> None:
+    ended = run(*_words(words, file))
+    assert ended.code == EXIT_USAGE
+    assert f"Invalid value for '{words[2].partition('=')[0]}'" in ended.line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["apply", "FILE", "--run-for", "60"], ["apply", "FILE", "--run-for", "60", "--mode", "batch"]),
+        *(["metrics", "FILE", "--once", "--otlp"], ["snapshot", "status", "FILE", "--json", "--follow"]),
+        *(["query", "FILE", "SELECT 1", "--views", "v.sql"], ["query", "FILE", "--json", "--views", "v.sql"]),
+        ["decode", __file__, "--database", "shop"],
+    ],
+    ids=" ".join,
+)
+def test_an_option_that_would_be_passed_over_is_refused(
+    run: Run, words: list[str], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tidegate.cli.apply.submit", None)
+    ended = run(*_words(words, file))
+    assert ended.code == EXIT_USAGE
+    assert "--" in ended.line
+    assert not (tmp_path / "v.sql").exists()
+
+
 def test_a_second_up_says_who_is_up_and_leaves_it_alone(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,8 +10,10 @@ from typing import Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.submit import submit
 from tidegate.config import ApplyMode
+from tidegate.errors import UsageError
 
 
 def apply(
@@ -21,6 +23,13 @@ def apply(
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Apply bronze to silver."""
+    loaded = pipelines.load(pipelines.find(pipeline))
+    if run_for is not None and (mode or loaded.apply.mode) is ApplyMode.BATCH:
+        raise UsageError(
+            "--run-for bounds nothing in mode batch, which makes one pass",
+            where=loaded.pipeline,
+            remedy="leave it out, or give --mode micro_batch",
+        )
     arguments = []
     if mode is not None:
         arguments += ["--set", f"mode={mode.value}"]

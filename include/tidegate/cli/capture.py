@@ -39,7 +39,8 @@ def capture(
         float | None,
         typer.Option(
             help="End after this many seconds without changes, but no sooner than four heartbeats: by then a quiet"
-            " source has proved its resolved_ts"
+            " source has proved its resolved_ts",
+            min=0,
         ),
     ] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,

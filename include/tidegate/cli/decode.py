@@ -35,6 +35,8 @@ def decode(
     """Print binlog files as NDJSON."""
     wanted = frozenset(table or ())
     _check_names(wanted)
+    if database and not schema:
+        raise UsageError("--database is of a --schema", where="command line", remedy="give both; --table chooses rows")
     _check_files([*files, *(schema or ())])
 
     from tidegate.log_files.changes import LogChanges

@@ -14,7 +14,9 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,6 +119,21 @@ def load(name: str) -> Any:
     return typer.main.get_command(command)
 
 
+def _refuse_empty(words: Sequence[str]) -> None:
+    """An empty word is mostly a script's unset variable, and for a command it is the same as none: every table, the
+    first source. Raises UsageError.
+    """
+    for before, word in pairwise(["", *words]):
+        name, given, value = word.partition("=")
+        if not word.strip():
+            what = f"{before} has nothing in it" if before.startswith("--") else "an argument has nothing in it"
+        elif name.startswith("--") and given and not value.strip():
+            what = f"{name} has nothing in it"
+        else:
+            continue
+        raise UsageError(what, where="command line", remedy="give it a value, or leave it out")
+
+
 app = typer.Typer(
     cls=Commands,
     help="Keeps Delta Lake tables equal to MySQL, MariaDB and TiDB tables, from their binlogs.",
@@ -163,6 +180,7 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         if log_form:
             log_lines.begin()
+        _refuse_empty(sys.argv[1:] if arguments is None else arguments)
         code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

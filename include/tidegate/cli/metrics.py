@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from tidegate.connections import from_environment
+from tidegate.errors import UsageError
 from tidegate.home import state_folder
 from tidegate.limits import METRICS_LOOK_SECONDS
 
@@ -28,6 +29,8 @@ def metrics(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value logs. Default: .tidegate")] = None,
 ) -> None:
     """Serve the figures of pipelines to Prometheus and OpenTelemetry."""
+    if once and otlp:
+        raise UsageError("--once sends nothing by --otlp", where="command line", remedy="give one of them")
     from tidegate.metrics import exporting
 
     figures = exporting.Figures(

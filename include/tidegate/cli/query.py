@@ -18,7 +18,7 @@ import typer
 
 from tidegate import pipelines
 from tidegate.connections import from_environment
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, UsageError
 from tidegate.home import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def query(
     ] = None,
 ) -> None:
     """Query all tables at one cut, with DuckDB."""
+    if views is not None and (sql is not None or as_json):
+        raise UsageError("--views answers no query", where="command line", remedy="leave out the query and --json")
     with pipelines.open_cut(pipeline, at, from_environment) as cut:
         print(_told(cut), file=sys.stderr)
         if views is not None:

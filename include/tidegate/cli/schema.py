@@ -70,10 +70,7 @@ def refresh(
     from tidegate.mysql.start.refresh import ColumnAnswers
 
     desk = open_desk(pipeline)
-    if any("=" not in pair for pair in renamed or ()):
-        raise UsageError("--renamed takes OLD=NEW", where=desk.name, remedy="give the names of the column")
-    answers = ColumnAnswers(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
-    typer.echo(holds.refresh(desk, table, answers))
+    typer.echo(holds.refresh(desk, table, ColumnAnswers.of(renamed or (), dropped or (), desk.name)))
 
 
 @schema.command("judge")

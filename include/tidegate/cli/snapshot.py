@@ -21,7 +21,7 @@ import typer
 from tidegate import pipelines
 from tidegate.cli.lake import open_desk, open_lake
 from tidegate.cli.snapshot_lines import is_to_read, progress_lines
-from tidegate.errors import LeaseHeld, Transient
+from tidegate.errors import LeaseHeld, Transient, UsageError
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
 from tidegate.limits import SNAPSHOT_FOLLOW_AGAIN_SECONDS, SNAPSHOT_WAITING_SECONDS
 from tidegate.text_layout import counted
@@ -144,6 +144,8 @@ def status(
     follow: Annotated[bool, typer.Option("--follow", help="Refresh until nothing is open")] = False,
 ) -> None:
     """Show the progress of each table's last snapshot. Exit code 1 if one failed."""
+    if as_json and follow:
+        raise UsageError("--follow has no form as JSON", where="command line", remedy="give one of them")
     from tidegate.snapshot.progress.events import SnapshotState
     from tidegate.snapshot.progress.held_back import held_back
     from tidegate.snapshot.progress.requests import Told
@@ -159,7 +161,7 @@ def status(
         held = held_back(loaded, lake, last)
         return "\n".join(progress_lines(last, requests.busy(), others, held, tables_max))
 
-    if follow and not as_json:
+    if follow:
         from rich.live import Live
         from rich.text import Text
 

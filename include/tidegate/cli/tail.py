@@ -47,12 +47,18 @@ def tail(
     over_gaps: Annotated[bool, typer.Option("--over-gaps", help="Continue over missing changes")] = False,
 ) -> None:
     """Print every change of a table, one per line."""
-    from tidegate.query.formats import lines
+    from tidegate.query.formats import column_names, lines
 
     names = None if columns is None else {name.strip() for name in columns.split(",")}
     reader = pipelines.subscribe(pipeline, table, since=since, group=group, where=where, over_gaps=over_gaps)
 
+    unseen = set(names or ())
+
     def show(batch: Batch) -> None:
+        if unseen and (known := column_names(batch.rows)):
+            for name in sorted(unseen - known):
+                typer.echo(f"tidegate: note: --columns: no row so far has {name!r}; names are as in the rows", err=True)
+            unseen.clear()
         for line in lines(batch.rows, form.value, names):
             print(line)
         sys.stdout.flush()  # before its place is saved

@@ -33,7 +33,7 @@ _HOUR: Final = 3600.0
 
 def top(
     pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
-    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.5)] = 2.0,
+    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.5, max=3600)] = 2.0,
 ) -> None:
     """Watch a pipeline live, in the terminal."""
     from rich.console import Console

@@ -40,6 +40,12 @@ def lines(rows: pa.Table, form: str, columns: Collection[str] | None = None) -> 
         yield json.dumps(write(row), ensure_ascii=False, separators=(",", ":"))
 
 
+def column_names(rows: pa.Table) -> set[str]:
+    """The names of columns in the row objects of changes."""
+    sides = [side for name in ("before", "after") for side in rows[name].to_pylist() if side is not None]
+    return {name for side in sides for name in json.loads(side)}
+
+
 def _plain(row: Change) -> dict[str, Any]:
     names = ("op", "database", "table", "commit_ts", "source", "file", "pos", "gtid", "before", "after")
     message = {name: row[name] for name in names}

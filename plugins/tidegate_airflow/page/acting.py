@@ -71,10 +71,8 @@ def perform(desk: Desk, form: SentForm) -> str:
         case Act.RELEASE | Act.APPROVE:
             return holds.release(desk, form.name, form.seen)
         case Act.REFRESH:
-            if any("=" not in pair for pair in form.renamed):
-                raise UsageError("a renamed column is a line OLD=NEW", where=desk.name, remedy="go back and correct it")
-            pairs = dict(pair.split("=", 1) for pair in form.renamed)
-            return holds.refresh(desk, form.name, ColumnAnswers(pairs, tuple(form.dropped)), form.seen)
+            answers = ColumnAnswers.of(form.renamed, form.dropped, desk.name)
+            return holds.refresh(desk, form.name, answers, form.seen)
         case Act.JUDGE:
             return _judge(desk, form)
         case Act.SNAPSHOT:

@@ -21,6 +21,7 @@ from tidegate.home import EXIT_ERROR
 from tidegate.lake import control
 from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import drop_files, pack, rewrite
+from tidegate.lake.cuts.published import instant
 from tidegate.lake.files import LakeFiles
 from tidegate.query.formats import FORMS, lines
 from tidegate.query.subscription import Batch, Options, Subscription
@@ -194,6 +195,16 @@ def test_the_command_prints_lines_saves_its_place_and_says_what_is_missing(chang
     done = tidegate(*common, "--from", "2020-01-01")
     assert done.returncode == EXIT_ERROR
     assert "--over-gaps" in done.stderr
+    (note,) = tidegate("tail", str(file), NAME, "--no-follow", "--columns", "id,vv").stderr.splitlines()
+    assert note == "tidegate: note: --columns: no row so far has 'vv'; names are as in the rows"
+
+
+@pytest.mark.parametrize("since", ["20261122", "2026", "1764500000", "1764500000000", "99999999999999999999"])
+def test_a_time_in_another_form_never_means_every_change(since: str) -> None:
+    """As a commit_ts they would be of 1970, or of no time at all."""
+    with pytest.raises(UsageError, match="is no cut's commit_ts, and not the form of a time; write 2026"):
+        instant(since)
+    assert instant("0") == 0
 
 
 @pytest.mark.spark

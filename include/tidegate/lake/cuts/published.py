@@ -41,6 +41,8 @@ from tidegate.tables import State
 from tidegate.tables.actions_table import ACTIONS, Act, ActionOutcome
 
 _COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id"]
+# Numbers that people write for a day, or a time; as a commit_ts they are of 1970, so all changes would be later ones.
+_NO_CUTS: Final = (1_000, last_at("2000-01-01"))
 _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
 
 
@@ -124,14 +126,15 @@ def instant(text: str) -> int:
 
     Raises UsageError.
     """
+    remedy = "write 2026-11-22T08:00:00, or a cut_ts"
     if text.isdecimal():
+        if _NO_CUTS[0] <= int(text) < _NO_CUTS[1] or int(text) >= 1 << 63:  # 20261122, or seconds since 1970
+            raise UsageError(f"{text} is no cut's commit_ts, and not the form of a time", remedy=remedy)
         return int(text)
     try:
         return last_at(text)
     except ValueError as error:
-        raise UsageError(
-            f"{text!r} is neither a cut nor a time", remedy="write 2026-11-22T08:00:00, or a cut_ts"
-        ) from error
+        raise UsageError(f"{text!r} is neither a cut nor a time", remedy=remedy) from error
 
 
 def known_cuts(lake: LakeFiles) -> list[int]:

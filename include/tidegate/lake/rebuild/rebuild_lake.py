@@ -95,7 +95,7 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
     if not at:
         state = last_states(lake).get(table)
         return min(newest, state.applied_ts) if state is not None and state.state.waits else newest
-    if at.isdigit():
+    if at.isdecimal():
         wanted = int(at)
     else:
         try:

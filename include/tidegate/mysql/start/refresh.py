@@ -12,14 +12,15 @@ If one is gone and another has come, a person must say whether this was a rename
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import pymysql
 
 from tidegate.binlog.rows.heal import REFRESHED
-from tidegate.errors import PositionLost, SchemaMismatch, SourceUnavailable
+from tidegate.errors import PositionLost, SchemaMismatch, SourceUnavailable, UsageError
 from tidegate.mysql.facts.server_facts import current_position
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.mysql.start.ddl_since import ddl_since
@@ -38,6 +39,42 @@ class ColumnAnswers:
     renamed: Mapping[str, str] = field(default_factory=dict)
     dropped: Collection[str] = ()
 
+    @classmethod
+    def of(cls, renamed: Iterable[str], dropped: Iterable[str], where: str) -> Self:
+        """renamed: texts OLD=NEW. Raises UsageError for another text, and for a column that is named twice."""
+        pairs = list[tuple[str, str]]()
+        for text in renamed:
+            old, _, new = (name.strip() for name in text.partition("="))
+            if not old or not new or "=" in new:
+                remedy = "a renamed column is its old name, =, and its new name"
+                raise UsageError(f"{text} isn't OLD=NEW", where=where, remedy=remedy)
+            pairs.append((old, new))
+        olds, news = [old.lower() for old, _ in pairs], [new.lower() for _, new in pairs]
+        gone = [name.strip() for name in dropped]
+        for name, count in Counter([*olds, *map(str.lower, gone)]).items():
+            if count > 1 or news.count(name) > 1:
+                raise UsageError(f"column {name} is named twice", where=where, remedy="say once what became of it")
+        for name, count in Counter(news).items():
+            if count > 1:
+                raise UsageError(f"two columns were renamed to {name}", where=where, remedy="say which one was")
+        return cls(dict(pairs), tuple(gone))
+
+    def check(self, before: Collection[str], now: Collection[str], where: str) -> None:
+        """Refuse what can't be so: nobody knows what is meant instead. before, now: the columns' names. Raises
+        UsageError.
+        """
+        had, has = {name.lower() for name in before}, {name.lower() for name in now}
+        became = {new.lower(): old.lower() for old, new in self.renamed.items()}
+        if unknown := [name for name in (*self.renamed, *self.dropped) if name.lower() not in had]:
+            what = f"the table had no column {unknown[0]}"
+        elif absent := [name for name in self.renamed.values() if name.lower() not in has]:
+            what = f"the server's table has no column {absent[0]}"
+        elif stays := [name for name in (*self.renamed, *self.dropped) if name.lower() in has.difference(became)]:
+            what = f"the server's table still has the column {stays[0]}"
+        else:
+            return
+        raise UsageError(what, where=where, remedy="correct --renamed and --dropped")
+
 
 @dataclass(frozen=True, slots=True)
 class StoppedAt:
@@ -53,8 +90,8 @@ def refreshed(
 ) -> TableVersion:
     """The table's new version, from the server's columns. next_id: the first id for new columns.
 
-    Raises SchemaMismatch or PositionLost if a refresh isn't possible, with what to do instead;
-    SourceUnavailable if it may work later.
+    Raises SchemaMismatch or PositionLost if a refresh isn't possible, with what to do instead; UsageError for answers
+    that can't be so; SourceUnavailable if it may work later.
     """
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
@@ -95,6 +132,7 @@ def _at(last: TableVersion, stop: StoppedAt) -> str:
 
 def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: ColumnAnswers) -> TableVersion:
     """The server's columns, with the ids their names had. Raises SchemaMismatch if one may be renamed."""
+    answers.check([c.name for c in last.columns], [c.name for c in now.columns], _at(last, stop))
     renamed = {new.lower(): old.lower() for old, new in answers.renamed.items()}
     known = {column.name.lower(): column.id for column in last.columns}
     ids = {c.id: known.get(renamed.get(c.name.lower(), c.name.lower()), c.id) for c in now.columns}

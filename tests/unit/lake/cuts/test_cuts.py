@@ -217,7 +217,7 @@ def test_what_isnt_there_yet_and_what_is_no_longer_there_are_told_apart(lake: La
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("12345", 12345),
+        ("470809785139462143", 470809785139462143),
         ("1970-01-01T00:00:01", compose(1001) - 1),
         ("1970-01-01 01:00:01.250+01:00", compose(1251) - 1),
         ("2026-11-22", compose(int(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000) + 1) - 1),
