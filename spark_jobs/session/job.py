@@ -52,8 +52,8 @@ def lake_of(pipeline: Pipeline) -> LakeFiles:
 def sole(lake: LakeFiles, pipeline: str, job: str) -> Iterator[Lease]:
     """Hold the lease of this job for the block. A second run names the holder, and ends.
 
-    Raises LeaseHeld, LakeUnavailable, LakeRefused, also for another pipeline's lake: its jobs have leases of another
-    name, and other settings.
+    Raises LeaseHeld, LakeUnavailable; LakeRefused, also for another pipeline's lake: its jobs have
+    leases of another name, and other settings.
     """
     lease = take_lease(lake, pipeline, job, report=lambda line: log.warning("%s", line))
     with known(lambda: {"pipeline": pipeline}), lease as held:

@@ -38,9 +38,9 @@ def capture(
     idle: Annotated[
         float | None,
         typer.Option(
+            min=0,
             help="End after this many seconds without changes, but no sooner than four heartbeats: by then a quiet"
             " source has proved its resolved_ts",
-            min=0,
         ),
     ] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
@@ -53,7 +53,6 @@ def capture(
     run = pipelines.capture_run(
         loaded, name, state_dir or state_folder(), sources=from_environment, lakes=from_environment
     )
-
     place = {"pipeline": loaded.pipeline, "source": name}
     proves = loaded.sources[name].traits.heartbeats_prove
     if run_for is not None and proves and (why := loaded.capture.why_unproven(run_for)):

@@ -34,9 +34,7 @@ def decode(
 ) -> None:
     """Print binlog files as NDJSON."""
     wanted = frozenset(table or ())
-    _check_names(wanted)
-    if database and not schema:
-        raise UsageError("--database is of a --schema", where="command line", remedy="give both; --table chooses rows")
+    _check_names(wanted, database if not schema else "")
     _check_files([*files, *(schema or ())])
 
     from tidegate.log_files.changes import LogChanges
@@ -98,7 +96,9 @@ def _say(line: str) -> None:
     print(f"tidegate: {line}", file=sys.stderr)
 
 
-def _check_names(names: frozenset[str]) -> None:
+def _check_names(names: frozenset[str], of_no_schema: str) -> None:
+    if of_no_schema:
+        raise UsageError("--database is of a --schema", remedy="give both; --table chooses rows")
     for name in names:
         if "." not in name.strip("."):
             raise UsageError(f"--table {name!r} names no database", remedy="give it as database.table")

@@ -120,8 +120,8 @@ def load(name: str) -> Any:
 
 
 def _refuse_empty(words: Sequence[str]) -> None:
-    """An empty word is mostly a script's unset variable, and for a command it is the same as none: every table, the
-    first source. Raises UsageError.
+    """Raises UsageError. An empty word is mostly a script's unset variable, and for a command it is
+    the same as none: every table, the first source.
     """
     for before, word in pairwise(["", *words]):
         name, given, value = word.partition("=")

@@ -30,7 +30,7 @@ def metrics(
 ) -> None:
     """Serve the figures of pipelines to Prometheus and OpenTelemetry."""
     if once and otlp:
-        raise UsageError("--once sends nothing by --otlp", where="command line", remedy="give one of them")
+        raise UsageError("--once sends nothing by --otlp", remedy="give one of them")
     from tidegate.metrics import exporting
 
     figures = exporting.Figures(

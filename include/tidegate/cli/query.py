@@ -43,7 +43,7 @@ def query(
 ) -> None:
     """Query all tables at one cut, with DuckDB."""
     if views is not None and (sql is not None or as_json):
-        raise UsageError("--views answers no query", where="command line", remedy="leave out the query and --json")
+        raise UsageError("--views answers no query", remedy="leave out the query and --json")
     with pipelines.open_cut(pipeline, at, from_environment) as cut:
         print(_told(cut), file=sys.stderr)
         if views is not None:

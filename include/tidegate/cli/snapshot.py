@@ -145,7 +145,7 @@ def status(
 ) -> None:
     """Show the progress of each table's last snapshot. Exit code 1 if one failed."""
     if as_json and follow:
-        raise UsageError("--follow has no form as JSON", where="command line", remedy="give one of them")
+        raise UsageError("--follow has no form as JSON", remedy="give one of them")
     from tidegate.snapshot.progress.events import SnapshotState
     from tidegate.snapshot.progress.held_back import held_back
     from tidegate.snapshot.progress.requests import Told

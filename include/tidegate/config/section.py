@@ -20,7 +20,7 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _switch_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML has yes, no, on and off for true and false, and pydantic takes these for 1 and 0: one day of bronze."""
+        """YAML reads yes and on as true, and pydantic takes true for 1: one day of bronze."""
         if isinstance(value, bool) and _is_number(cls, str(info.field_name)):
             raise ValueError("must be a number, not a word for true or false")
         return value

@@ -1,8 +1,9 @@
 """What YAML reads in another way than people write it: refused, since nothing would show it.
 
 In:  the tree of a pipeline file, before it is made into values.
-Out: ConfigError for a key that stands twice in one mapping (YAML takes the last one), and for a number that YAML
-     1.1 reads by eights (030) or by sixties (1:30), or can't make: 2026-13-45, which it takes for a date.
+Out: ConfigError for a key that stands twice in one mapping (YAML takes the last one); for a number
+     that YAML 1.1 reads by eights (030) or by sixties (1:30); for 2026-13-45, which it takes for a
+     date.
 """
 
 from __future__ import annotations

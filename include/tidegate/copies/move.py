@@ -29,8 +29,8 @@ class Held(Protocol):
 
 
 def check_target(pipeline: str, lake: LakeFiles, target: LakeFiles) -> None:
-    """Raises UsageError where the lake can't go there, LakeRefused for another pipeline's: its jobs hold leases of
-    another name. Writes nothing.
+    """Writes nothing. Raises UsageError where the lake can't go there, LakeRefused for another
+    pipeline's: its jobs hold leases of another name.
     """
     if not _has_moved(lake, target):
         check_own(lake, pipeline, pipeline_of(lake))

@@ -84,7 +84,7 @@ def _resolved_source(source: AnySource) -> AnySource:
 
 
 def read() -> tuple[list[PipelineFile], list[ConfigError]]:
-    """Every *.yaml of the folder, by file name: those that can be run, and why the others, and *.yml, can't."""
+    """Every *.yaml of the folder, by file name: those that can be run, and why others can't."""
     good: list[PipelineFile] = []
     broken: list[ConfigError] = []
     for path in sorted(folder().glob("*.yaml")):
@@ -93,7 +93,7 @@ def read() -> tuple[list[PipelineFile], list[ConfigError]]:
             _refuse_clash(path, pipeline, good)
         except ConfigError as error:
             broken.append(error)
-        except Exception as error:  # noqa: BLE001 - one that nobody foresaw is of this file alone, too
+        except Exception as error:  # noqa: BLE001 - of this file alone, too
             broken.append(ConfigError(f"can't be read: {type(error).__name__}: {error}", where=str(path)))
         else:
             good.append(PipelineFile(path=path, pipeline=pipeline))

@@ -41,7 +41,7 @@ from tidegate.tables import State
 from tidegate.tables.actions_table import ACTIONS, Act, ActionOutcome
 
 _COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id"]
-# Numbers that people write for a day, or a time; as a commit_ts they are of 1970, so all changes would be later ones.
+# Numbers that people write for a day, or a time. As a commit_ts they are of 1970, before all changes.
 _NO_CUTS: Final = (1_000, last_at("2000-01-01"))
 _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
 
@@ -128,7 +128,7 @@ def instant(text: str) -> int:
     """
     remedy = "write 2026-11-22T08:00:00, or a cut_ts"
     if text.isdecimal():
-        if _NO_CUTS[0] <= int(text) < _NO_CUTS[1] or int(text) >= 1 << 63:  # 20261122, or seconds since 1970
+        if _NO_CUTS[0] <= int(text) < _NO_CUTS[1] or int(text) >= 1 << 63:
             raise UsageError(f"{text} is no cut's commit_ts, and not the form of a time", remedy=remedy)
         return int(text)
     try:

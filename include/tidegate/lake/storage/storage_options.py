@@ -104,7 +104,7 @@ def lake_root(path: str, home: Path) -> str:
             )
         return _without_links(home / place)
     scheme, _, rest = path.partition("://")
-    path = f"{scheme.lower()}://{rest}"  # Spark, and the file systems of Hadoop, tell capitals apart
+    path = f"{scheme.lower()}://{rest}"  # Hadoop tells capitals apart
     parts = urlsplit(path)
     if not parts.netloc:
         raise ConfigError(

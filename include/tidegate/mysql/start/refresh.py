@@ -41,7 +41,7 @@ class ColumnAnswers:
 
     @classmethod
     def of(cls, renamed: Iterable[str], dropped: Iterable[str], where: str) -> Self:
-        """renamed: texts OLD=NEW. Raises UsageError for another text, and for a column that is named twice."""
+        """renamed: texts OLD=NEW. Raises UsageError for another text, and a column named twice."""
         pairs = list[tuple[str, str]]()
         for text in renamed:
             old, _, new = (name.strip() for name in text.partition("="))
@@ -60,8 +60,9 @@ class ColumnAnswers:
         return cls(dict(pairs), tuple(gone))
 
     def check(self, before: Collection[str], now: Collection[str], where: str) -> None:
-        """Refuse what can't be so: nobody knows what is meant instead. before, now: the columns' names. Raises
-        UsageError.
+        """Refuse what can't be so: nobody knows what is meant instead. Raises UsageError.
+
+        before, now: the columns' names.
         """
         had, has = {name.lower() for name in before}, {name.lower() for name in now}
         became = {new.lower(): old.lower() for old, new in self.renamed.items()}
@@ -90,8 +91,8 @@ def refreshed(
 ) -> TableVersion:
     """The table's new version, from the server's columns. next_id: the first id for new columns.
 
-    Raises SchemaMismatch or PositionLost if a refresh isn't possible, with what to do instead; UsageError for answers
-    that can't be so; SourceUnavailable if it may work later.
+    Raises SchemaMismatch or PositionLost if a refresh isn't possible, with what to do instead;
+    UsageError for answers that can't be so; SourceUnavailable if it may work later.
     """
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
