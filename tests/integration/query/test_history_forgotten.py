@@ -31,13 +31,12 @@ from tests.support.servers import ROOT, FreshDatabase
 from tidegate import tables
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.object_names import commit_name
-from tidegate.errors import PositionLost, QueryRefused
+from tidegate.errors import PositionLost
 from tidegate.lake.silver.as_published import said_of_all
 from tidegate.lake.standing.held import last_states, release
 from tidegate.limits import ANCHOR_HOURS
 from tidegate.local import mariadb as mariadb_package
 from tidegate.local.server import Server
-from tidegate.query.pinned import PinnedCut
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -374,22 +373,3 @@ def test_a_lake_of_before_and_a_cleaned_log(
     forget_cuts(road)
     assert check(road, past, "t", spark) >= 1
     assert check(road, past, "quiet", spark) >= 3
-
-
-def test_a_history_of_several_shards_is_refused_by_name(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
-) -> None:
-    database = fresh_database(mariadb)
-    extra = f", history: ['{database}.*'], routes: [{{match: '{database}.part_.*', to: {database}.parts}}]"
-    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=extra)
-    road.capture()
-    past = Past(mariadb, database, ["part_1"])
-    past.begin()
-    past.done(f"CREATE TABLE part_1 {TABLE}")
-    for number in range(4):
-        past.done(f"INSERT INTO part_1 VALUES ({number}, 0)")
-        taken(road, spark)
-    forget_cuts(road)
-    assert since(road, f"{database}.parts") == 0
-    with PinnedCut.at(road.lake, "road", past.moments(road)[1]) as cut, pytest.raises(QueryRefused, match="shards"):
-        cut.table(f"{database}.parts")
