@@ -138,6 +138,31 @@ def test_a_lake_that_hangs_from_the_beginning_is_said_to(
         see(chromium, world.table, ["it hasn't answered yet"])
 
 
+def test_an_action_that_fails_as_the_lake_begins_to_hang_holds_no_page_up(
+    world: World, mount: Mount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was recorded after all is a look at the lake, too."""
+    from tidegate_airflow.page import application
+
+    fields = world.ask("ann")
+    looker = threading.Thread(target=world.get, args=(f"{world.url}/dags/road__apply", "ann"))
+
+    def fails(*_: Any) -> str:
+        mount.answers.clear()
+        before = mount.looks
+        looker.start()
+        while mount.looks == before:
+            time.sleep(0.01)
+        raise OSError("the mount doesn't answer")
+
+    monkeypatch.setattr(application, "perform", fails)
+    began = time.monotonic()
+    assert world.post(fields, "ann") == 504
+    assert time.monotonic() - began < ANSWERS_SECONDS
+    mount.answers.set()
+    looker.join()
+
+
 def test_an_action_whose_end_isnt_known_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     from tidegate_airflow.page import application, patient
 

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from tidegate.commit_ts import time_text
-from tidegate.limits import PAGE_ACT_SECONDS
 from tidegate.tables.actions_table import Act, ActionOutcome
-from tidegate.text_layout import age_text
 from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
@@ -163,8 +161,8 @@ def not_known(name: str) -> str:
     """The page for an action that goes on: the lake hasn't answered in time."""
     back = escape("table?" + urlencode({"name": name}))
     return (
-        f"<h2>{escape(name)}</h2><p class='said bad' role='alert'><b>Not known.</b> The lake hasn't answered within"
-        f" {age_text(PAGE_ACT_SECONDS)}. It may still be done: the table's page says so once the lake answers.</p>"
+        f"<h2>{escape(name)}</h2><p class='said bad' role='alert'><b>Not known.</b> The lake hasn't answered in time."
+        " It may still be done: the table's page says so once the lake answers.</p>"
         f"<p><a href='{back}'>Back to the table</a></p>"
     )
 

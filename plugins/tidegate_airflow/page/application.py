@@ -185,16 +185,24 @@ def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], D
     except NotAsked:
         return _not_done(form.name, _silent(pipeline))
     except NoAnswer:
-        return HTMLResponse(document(form.name, not_known(form.name), "../../", "ask.js"), 504, HEADERS)
+        return _not_known(form.name)
     except Exception as error:
         if not isinstance(error, TidegateError | OSError):
             log.exception("%s of %s met a fault", form.act, form.name)
+        try:
+            recorded = patient.ask(form.id, lambda: reader.actions_on(form.name))
+        except NoAnswer:
+            return _not_known(form.name)
         # If a button is pressed twice, the action is done once, and the record shows its outcome.
-        if form.id not in {known.action.id for known in reader.actions_on(form.name)}:
+        if form.id not in {known.action.id for known in recorded}:
             return _not_done(form.name, error)
     finally:
         patient.look_again()
     return RedirectResponse("table?" + urlencode({"name": form.name, "done": form.id}), 303, HEADERS)
+
+
+def _not_known(name: str) -> HTMLResponse:
+    return HTMLResponse(document(name, not_known(name), "../../", "ask.js"), 504, HEADERS)
 
 
 def _not_done(name: str, error: Exception) -> HTMLResponse:
