@@ -13,7 +13,6 @@ history knows of the other.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -108,15 +107,11 @@ def take_files(
     writer.ensure(shape)
     if writer.has_taken(commit_ts):
         return
-    lake, begun = writer.app.lake, time.monotonic()
+    lake, pool = writer.app.lake, writer.app.pool
     try:
-        adds = copied.copies(lake, given.path, writer.path, given.state.files, writer.app.pool)
-    except StoreError as error:
+        adds = copied.copies(lake, given.path, writer.path, given.state.files, pool, seconds=COMMIT_SECONDS_MAX / 2)
+    except (StoreError, copied.TooSlow) as error:
         log.warning("%s: the store doesn't copy its files, so Spark moves its rows: %s", writer.path, error)
-        by_spark()()
-        return
-    if time.monotonic() - begun > COMMIT_SECONDS_MAX / 2:
-        delete_added(lake, writer.path, adds)
         by_spark()()
         return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ from tidegate.limits import COPY_OBJECT_BYTES_MAX
 from tidegate.upsert.deletions import deletion_vector
 from tidegate.upsert.deletions.deletion_vector import VectorWriter
 from tidegate.upsert.files import copied, data_file
+from tidegate.upsert.files.copied import TooSlow
 from tidegate.upsert.files.file_layout import FileLayout
 
 FROM, TO = "silver/d/a", "silver/d/b"
@@ -71,7 +73,7 @@ def test_copies_have_the_same_live_rows_and_other_names(
     lake = lakes(kind, tmp_path, lambda: request.getfixturevalue("s3"))
     files = files_of(lake, [[0, 9], [], list(range(9))])
     assert copied.can_copy(lake, files)
-    adds = [LiveFile(add) for add in copied.copies(lake, FROM, TO, files, pool)]
+    adds = [LiveFile(add) for add in copied.copies(lake, FROM, TO, files, pool, seconds=60)]
     assert [live(lake, TO, add) for add in adds] == [list(range(1, 9)), list(range(10, 20)), [29]]
     assert [(add.size, add.rows, add.bounds("id")) for add in adds] == [(f.size, f.rows, f.bounds("id")) for f in files]
     assert not {add.path for add in adds} & {file.path for file in files}
@@ -83,7 +85,7 @@ def test_deleted_rows_in_a_copy_are_as_old_as_in_its_original(tmp_path: Path, po
     """maintain.purge_days removes them by their file's age. A table that changes names each night would keep them."""
     lake, old_ms = LakeFiles(str(tmp_path)), 1_600_000_000_000
     files = [LiveFile({**file.action, "modificationTime": old_ms}) for file in files_of(lake, [[0], []])]
-    adds = [LiveFile(add) for add in copied.copies(lake, FROM, TO, files, pool)]
+    adds = [LiveFile(add) for add in copied.copies(lake, FROM, TO, files, pool, seconds=60)]
     assert [add.written_ms for add in adds] == [old_ms, old_ms]
 
 
@@ -94,7 +96,7 @@ def test_a_lost_original_is_named_and_no_copy_stays(lost: str, tmp_path: Path, p
     for gone in tmp_path.joinpath(FROM).glob("deletion_vector_*" if lost == "a vector" else unquote(files[2].path)):
         gone.unlink()
     with pytest.raises(SilverDamaged, match="gone"):
-        copied.copies(lake, FROM, TO, files, pool)
+        copied.copies(lake, FROM, TO, files, pool, seconds=60)
     assert not list(tmp_path.joinpath(TO).iterdir())
 
 
@@ -114,9 +116,28 @@ def test_a_full_disk_keeps_no_part_of_a_copy_and_no_more_is_copied(
 
     monkeypatch.setattr(shutil, "copyfile", copyfile)
     with pytest.raises(OSError, match="No space"):
-        copied.copies(lake, FROM, TO, files, pool)
+        copied.copies(lake, FROM, TO, files, pool, seconds=60)
     assert not list(tmp_path.joinpath(TO).iterdir())
     assert len(begun) < 20
+
+
+def test_copies_that_take_too_long_end_at_their_time_and_none_stays(
+    tmp_path: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeFiles(str(tmp_path))
+    files = files_of(lake, [[1]] * 40)
+    begun, real = list[str](), shutil.copyfile
+
+    def copyfile(source: str, to: str) -> None:
+        begun.append(to)
+        time.sleep(0.1)
+        real(source, to)
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    with pytest.raises(TooSlow):
+        copied.copies(lake, FROM, TO, files, pool, seconds=0.3)
+    assert not list(tmp_path.joinpath(TO).iterdir())
+    assert 0 < len(begun) < 20
 
 
 def test_what_a_store_cant_copy_in_one_request_and_azure_are_left_to_spark(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Out: `add` actions of the copies, with the originals' deletion vectors. No log n
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, wait
@@ -26,19 +27,25 @@ from tidegate.upsert.files.abandoned import delete_added, delete_files
 _KEPT: Final = ("size", "stats", "modificationTime")
 
 
+class TooSlow(Exception):  # noqa: N818 - nothing went wrong
+    """The copies took longer than files without a commit are safe."""
+
+
 def can_copy(lake: LakeFiles, files: Iterable[LiveFile]) -> bool:
     """Whether the lake's place copies files of these sizes. Files in partitions aren't copied."""
     return lake.copies and all(f.size <= COPY_OBJECT_BYTES_MAX and not f.partition_values for f in files)
 
 
 def copies(
-    lake: LakeFiles, source: str, target: str, files: Sequence[LiveFile], pool: Executor
+    lake: LakeFiles, source: str, target: str, files: Sequence[LiveFile], pool: Executor, *, seconds: float
 ) -> list[Mapping[str, Any]]:
     """The `add` bodies of the copies. source, target: the tables' paths, relative to the lake.
 
-    After an error no copy stays. Raises SilverDamaged for a lost file or vector, and OSError.
+    seconds: for all of them. After an error no copy stays. Raises SilverDamaged for a lost file or
+    vector, TooSlow, and OSError.
     """
-    running = [pool.submit(_copied, lake, source, target, file) for file in files]
+    until = time.monotonic() + seconds
+    running = [pool.submit(_copied, lake, source, target, file, until) for file in files]
     _, more = wait(running, return_when=FIRST_EXCEPTION)
     begun = [copy for copy in running if copy not in more or not copy.cancel()]
     adds = [done.result() for done in begun if done.exception() is None]
@@ -47,6 +54,7 @@ def copies(
             done.result()
         with VectorWriter(lake, target, named=False) as vectors:
             adds = [_with_dead_rows(lake, source, pair, vectors) for pair in zip(files, adds, strict=True)]
+        _check_time(until)
     except BaseException:
         delete_added(lake, target, adds)
         raise
@@ -54,7 +62,13 @@ def copies(
     return adds
 
 
-def _copied(lake: LakeFiles, source: str, target: str, file: LiveFile) -> Mapping[str, Any]:
+def _check_time(until: float) -> None:
+    if time.monotonic() > until:
+        raise TooSlow("the copies take too long")
+
+
+def _copied(lake: LakeFiles, source: str, target: str, file: LiveFile, until: float) -> Mapping[str, Any]:
+    _check_time(until)
     path = f"part-00000-{uuid.uuid4()}-c000.parquet"
     try:
         lake.copy(f"{source}/{file.local_path}", f"{target}/{path}")
