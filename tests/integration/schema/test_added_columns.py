@@ -106,6 +106,8 @@ BIT(1) DEFAULT 0.10 | BIT(1) DEFAULT 0.5 | YEAR DEFAULT 007 | YEAR DEFAULT '007'
 YEAR DEFAULT 19995e-1 | YEAR DEFAULT 000 | TIME(2) DEFAULT '-00:00:00' | TIME DEFAULT '-00:00:00.0'
 TEXT DEFAULT '' | TEXT NOT NULL DEFAULT '' | BLOB DEFAULT '' | TINYTEXT DEFAULT ('')
 VARCHAR(30) DEFAULT DATE'24-2-3' | VARBINARY(9) DEFAULT TIME'4:5' | VARCHAR(30) DEFAULT TIME'4:5'
+TIME DEFAULT 0 | TIME(2) DEFAULT '0' | TIME(3) NOT NULL DEFAULT 000 | TIME DEFAULT 12 | TIME DEFAULT -0
+UUID NOT NULL | INET6 NOT NULL | INET4 NOT NULL | TIME DEFAULT 0e0
 VARCHAR(30) DEFAULT {d '2024-2-3'} | DATETIME DEFAULT {ts '2024-02-03 04:05:06'} | DATE DEFAULT {d '24-2-3'}
 """
 KNOWN_OF_THEM_AT_LEAST = 85
@@ -193,8 +195,10 @@ def test_a_zero_date_is_null(mariadb: Server, fresh_database: FreshDatabase) -> 
     """PyMySQL shows it as text; silver has null."""
     mode = mariadb.query("SELECT @@GLOBAL.sql_mode")[0][0]
     assert "NO_ZERO_DATE" not in mode
-    found = _both(mariadb, fresh_database(mariadb), [("DATE NOT NULL", "CAST(c AS CHAR)")])
-    assert found == {"DATE NOT NULL": (None, "0000-00-00")}
+    zeros = {"DATE NOT NULL": "", "DATE DEFAULT 0": "", "DATETIME(3) NOT NULL DEFAULT 0": " 00:00:00.000"}
+    zeros |= {"TIMESTAMP NOT NULL DEFAULT 0": " 00:00:00"}
+    found = _both(mariadb, fresh_database(mariadb), [(definition, "CAST(c AS CHAR)") for definition in zeros])
+    assert found == {definition: (None, f"0000-00-00{clock}") for definition, clock in zeros.items()}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Final
+from uuid import UUID
 
 from tidegate.errors import UnsupportedValue
 from tidegate.remedy import REFILL
@@ -27,6 +28,7 @@ from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
+_ZERO: Final = "0"  # DEFAULT 0: the zero date, or no time
 _DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65 digits; Python's own context has 28
 _UTC: Final = "+00:00"  # follows a TIMESTAMP literal whose zone is known
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
@@ -98,6 +100,10 @@ def _implicit(column: Column, kind: CanonicalType) -> Any:
             return bytes(kind.text.numbers[0]) if kind.text.base == "binary" else b""
         case Kind.JSON:
             return "null"
+        case Kind.UUID:
+            return str(UUID(int=0))
+        case Kind.INET:
+            return "0.0.0.0" if kind.text.base == "inet4" else "::"
     raise _unknown(column, "this type has no implicit default that we know")
 
 
@@ -151,6 +157,8 @@ def _literal_bit(_: Column, kind: CanonicalType, text: str) -> bytes:
 
 
 def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
+    if text == _ZERO:
+        return None
     match = _DATETIME.fullmatch(text)
     if match is None or match[7]:
         raise ValueError(text)  # a fraction may be rounded up to the next day
@@ -159,6 +167,8 @@ def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
 
 
 def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetime | None:
+    if text == _ZERO:
+        return None
     in_utc = text.removesuffix(_UTC)
     match = _DATETIME.fullmatch(in_utc)
     if match is None:
@@ -176,7 +186,7 @@ def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetim
 
 
 def _literal_time(_: Column, kind: CanonicalType, text: str) -> str:
-    match = _TIME.fullmatch(text)
+    match = _TIME.fullmatch("00:00:00" if text == _ZERO else text)
     if match is None:
         raise ValueError(text)
     digits = _fraction_digits(kind)
