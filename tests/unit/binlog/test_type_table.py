@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[str, str, int, int]] = {
 # Of these an added column's default is no literal that we read, or none is allowed.
 WITHOUT_LITERALS = {Kind.JSON, Kind.GEOMETRY, Kind.VECTOR, Kind.UUID, Kind.INET}
 # These have no implicit value that we know: a table waits for a snapshot.
-WITHOUT_IMPLICIT = {Kind.GEOMETRY, Kind.VECTOR, Kind.UUID, Kind.INET}
+WITHOUT_IMPLICIT = {Kind.GEOMETRY, Kind.VECTOR}
 # Silver keeps no key of these.
 NO_KEYS = {Kind.VECTOR}
 MARIADB_ALONE = {"uuid", "inet4", "inet6"}

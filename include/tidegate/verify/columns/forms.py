@@ -211,7 +211,7 @@ def _bytes_of(kind: str, here: str, in_silver: str) -> tuple[str, str]:
         # SRID (four bytes) and WKB -> WKB, or PostGIS's EWKB where there is one: its flag is in the type's last byte.
         whole = f"HEX({here})"
         ewkb = f"CONCAT(SUBSTR({whole}, 9, 8), '20', LEFT({whole}, 8), SUBSTR({whole}, 19))"
-        return f"IF(LEFT({whole}, 8) = '00000000', SUBSTR({whole}, 9), {ewkb})", f"hex({in_silver})"
+        return f"IF(LEFT({whole}, 8) IN ('', '00000000'), SUBSTR({whole}, 9), {ewkb})", f"hex({in_silver})"
     if kind == "vector":
         digits = "hex(CAST(CAST(x AS BIT) AS BLOB))"
         little = " || ".join(f"substr({digits}, {at}, 2)" for at in (7, 5, 3, 1))
