@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 from uuid import UUID
 
@@ -103,7 +104,7 @@ def _implicit(column: Column, kind: CanonicalType) -> Any:
         case Kind.UUID:
             return str(UUID(int=0))
         case Kind.INET:
-            return "0.0.0.0" if kind.text.base == "inet4" else "::"
+            return str(IPv4Address(0) if kind.text.base == "inet4" else IPv6Address(0))
     raise _unknown(column, "this type has no implicit default that we know")
 
 
