@@ -26,7 +26,7 @@ from tidegate import config, tables
 from tidegate.delta.log import Change
 from tidegate.delta.table.actions import moved
 from tidegate.delta.table.state import TableState
-from tidegate.errors import CommitConflict
+from tidegate.errors import CommitConflict, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver.silver_tables import reshaped
 from tidegate.lake.storage.store_error import StoreError
@@ -131,7 +131,7 @@ def take_files(
     try:
         writer.app.check_claim()
         writer.log.update(decide)
-    except CommitConflict:
+    except (CommitConflict, Overtaken):  # certainly in no commit
         delete_added(lake, writer.path, adds)
         raise
     if late:

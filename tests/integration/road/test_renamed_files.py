@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.merge import taken_files
 from spark_jobs.merge.taken_files import OPERATION
 from spark_jobs.positional import writer as positional_writer
 from spark_jobs.session.background import BackgroundSession
@@ -26,7 +27,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import moved, operation_and_engine
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState
-from tidegate.errors import LakeUnavailable
+from tidegate.errors import LakeUnavailable, Overtaken
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.storage.store_error import StoreDeniedError
 from tidegate.local.server import Server
@@ -173,6 +174,33 @@ def test_copies_stay_that_the_log_names_though_later_commits_have_changed_them(
     live = files(road, f"{database}.u")
     assert live
     digests(road, f"{database}.u", live)
+
+
+def test_an_apply_that_slept_behind_its_copies_takes_them_away(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one has taken its place, and renamed the table. The copies may be a terabyte."""
+    database = fresh_database(mariadb)
+    road = begun(mariadb, tmp_path, database)
+    mariadb.query("RENAME TABLE t TO u", database=database)
+    road.capture()
+    slept = list[str]()
+
+    def sleep(point: str) -> None:
+        if not slept:
+            slept.append(point)
+            done(road, database, "DELETE FROM u WHERE id = 2")
+
+    monkeypatch.setattr(taken_files, "failpoint", sleep)
+    with pytest.raises(Overtaken):
+        road.apply()
+    assert slept == ["copied_before_commit"]
+    assert road.assert_equal() == {"u": 42}
+    folder = Path(road.lake.root) / tables.silver_path(database, "u")
+    log = road.lake.log(tables.silver_path(database, "u"))
+    commits = [log.actions(version) or () for version in range(log.state().version + 1)]
+    named = {unquote(action["add"]["path"]) for actions in commits for action in actions if "add" in action}
+    assert {path.name for path in folder.glob("*.parquet")} == named
 
 
 @pytest.mark.spark
