@@ -100,7 +100,6 @@ class ApproveOperator(HITLOperator):
 
     def _decide(self, desk: Desk, *, commit: bool) -> None:
         """Decide the transactions of the question, except those that were decided meanwhile."""
-        from tidegate.lake import control
         from tidegate.lake.bronze import prewrites
         from tidegate.tables.actions_table import Act
         from tidegate.tables.prewrites_table import PrewriteState
@@ -109,10 +108,8 @@ class ApproveOperator(HITLOperator):
         asked, who = set(self.branches), f"{desk.author.user} in {PLACE}"
         branches = [branch for branch in _parked(desk.pipeline, desk.lake, self.table) if in_full(branch) in asked]
         with desk.recorded(act, tables_of(desk.pipeline, *branches), ", ".join(map(in_full, branches))) as result:
-            prewrites.record(
-                control.ControlTables(desk.lake), [prewrites.decided(branch, state, who) for branch in branches]
-            )
-            result.line = f"{len(branches)} of {len(asked)} transactions are {state}; {self.table} goes on"
+            done = sum(prewrites.decide(desk.lake, branch, state, who) for branch in branches)
+            result.line = f"{done} of {len(asked)} transactions are {state}; {self.table} goes on"
         self.log.info("%s", result.line)
 
 

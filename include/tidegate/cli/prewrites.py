@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli.lake import open_desk
-from tidegate.errors import UsageError
+from tidegate.errors import HoldChangedError, UsageError
 
 if TYPE_CHECKING:
     from tidegate.segments.prewrites import Prewrite
@@ -27,8 +27,7 @@ def prewrites(
     """List prepared transactions without an answer; decide about orphans with --commit or --rollback."""
     from tidegate.actions.parked import in_full, tables_of
     from tidegate.commit_ts import time_text
-    from tidegate.lake.bronze.prewrites import decided, of_pump, record, unsettled
-    from tidegate.lake.control import ControlTables
+    from tidegate.lake.bronze.prewrites import decide, of_pump, unsettled
     from tidegate.tables.actions_table import Act
     from tidegate.tables.prewrites_table import PrewriteState
 
@@ -46,7 +45,9 @@ def prewrites(
     orphan = _parked(waiting, commit or rollback, desk.name)
     state, act = (PrewriteState.COMMITTED, Act.COMMIT) if commit else (PrewriteState.ROLLED_BACK, Act.ROLL_BACK)
     with desk.recorded(act, tables_of(desk.pipeline, orphan), in_full(orphan)) as result:
-        record(ControlTables(desk.lake), [decided(orphan, state, desk.author.user)])
+        if not decide(desk.lake, orphan, state, desk.author.user):
+            what = f"{orphan.id} of {orphan.source} was answered meanwhile"
+            raise HoldChangedError(what, where=desk.name, remedy=f"see `tidegate prewrites {desk.name}`")
         goes_on = "its Pump goes on with that" if of_pump(orphan) else "its tables go on with the next window"
         result.line = f"{orphan.id} of {orphan.source} is {state}; {goes_on}"
     typer.echo(result.line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -176,3 +177,15 @@ def test_one_of_two_parked_branches_of_a_name_is_named_in_full() -> None:
     assert "one x 7; two x 7" in str(told.value)
     assert _parked(parked, "two x 7", "p") is parked[1]
     assert _parked(parked[:1], "x", "p") is parked[0]
+
+
+def test_a_persons_word_counts_once_and_by_any_clock(tmp_path: Path) -> None:
+    """The clock of apply's machine is ahead; a second person decides at the same time, in another way."""
+    lake = LakeFiles(str(tmp_path))
+    orphan = Prewrite("s", "X'61',X'',1", 7, 1, 1, ("d.t",), PrewriteState.PARKED, 9, "log", 4)
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    ControlTables(lake).append(PREWRITES, [orphan.to_row(ahead)])
+    assert recorded.decide(lake, orphan, PrewriteState.COMMITTED, "ann")
+    assert not recorded.decide(lake, orphan, PrewriteState.ROLLED_BACK, "bob")
+    ((known,),) = recorded.unsettled(lake).values()
+    assert (known.state, known.decided_by) == (PrewriteState.COMMITTED, "ann")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -103,11 +103,27 @@ def by_policy(policy: Orphans) -> tuple[PrewriteState, str]:
     return state, "" if state is PrewriteState.PARKED else f"xa.orphans: {policy}"
 
 
-def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite:
-    """A parked prewrite after a person's decision. The answer gets the place of the prewrite: the
-    tables that wait meet it there.
+def decide(lake: LakeFiles, orphan: Prewrite, state: PrewriteState, decided_by: str) -> bool:
+    """Record a person's decision on a parked prewrite. False if it isn't parked any more: the log, or
+    somebody else, has answered it.
+
+    The answer gets the place of the prewrite: the tables that wait meet it there. Its row is the last
+    one even where this machine's clock is behind that of apply's.
     """
-    return replace(orphan, state=state, decided_by=decided_by)
+    same: list[tuple[str, str, Any]] = [(name, "=", getattr(orphan, name)) for name in PREWRITES.key]
+
+    def parked_at(rows: pa.Table) -> datetime | None:
+        last = control.last_of(rows, PREWRITES.key, _ORDER).to_pylist()
+        return last[0]["recorded_at"] if last and last[0]["state"] == PrewriteState.PARKED else None
+
+    at = parked_at(control.read(lake, PREWRITES, filters=same))
+    if at is None:
+        return False
+    now = max(datetime.now(UTC), at + timedelta(microseconds=1))
+    row = replace(orphan, state=state, decided_by=decided_by).to_row(now)
+    return control.append_if(
+        lake, PREWRITES, row, lambda read: parked_at(control.rows_of(lake, PREWRITES, read, filters=same)) == at
+    )
 
 
 def of_pump(prewrite: Prewrite) -> bool:
