@@ -75,21 +75,21 @@ def _from_json(name: str, text: str) -> Connection:
         extra = dict(extra)
     except (ValueError, TypeError):
         raise ConfigError("the connection is not valid JSON", where=name, remedy="correct it") from None
-    return Connection(
-        name,
-        fields.get("conn_type") or "",
-        fields.get("host") or "",
-        port,
-        fields.get("login") or "",
-        fields.get("password") or "",
-        extra,
-    )
+    texts = {key: fields.get(key) or "" for key in ("conn_type", "host", "login", "password")}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{key} of the connection is no text", where=name, remedy="put it in quotes")
+    if port is not None and not 0 < port < 1 << 16:
+        raise ConfigError(f"{port} is no port", where=name, remedy="a port is 1 to 65535")
+    return Connection(name, texts["conn_type"], texts["host"], port, texts["login"], texts["password"], extra)
 
 
 def _from_uri(name: str, text: str) -> Connection:
     try:
         url = urlsplit(text)
         port = url.port
+        if port is not None and "@" in text and "@" not in url.netloc:  # a part of the password, before a / or a #
+            raise ValueError
         extra: Any = dict(parse_qsl(url.query))
         if "__extra__" in extra:
             extra = dict(json.loads(str(extra["__extra__"])))

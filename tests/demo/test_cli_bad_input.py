@@ -307,6 +307,16 @@ def test_version_and_json_of_nothing(run: Run, file: Path) -> None:
     assert (ended.code, json.loads(ended.out)["tables"]) == (1, []), "nothing was ever captured into this lake"
 
 
+def test_a_check_of_nothing_is_no_good_check(run: Run, file: Path, tmp_path: Path) -> None:
+    """As where the lake's disk isn't mounted."""
+    ended = run("lake", "check", str(file))
+    assert ended.code == EXIT_ERROR
+    assert (
+        ended.out.splitlines()[-1]
+        == f"nothing is published in {tmp_path}/lake: is it the lake, and is its disk mounted?"
+    )
+
+
 def test_a_lake_without_snapshots_has_none_to_tell_of(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
     ended = run("snapshot", "status", str(file))

@@ -3,7 +3,8 @@
 `tidegate lake upgrade PIPELINE`: give a lake of an older release this one's format; apply does it by itself, too.
 
 In:  a pipeline; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); apply's lease.
-Out: check: a line for each table that isn't as published, and what the next apply does with it; 1 when there is one.
+Out: check: a line for each table that isn't as published, and what the next apply does with it; 1 when there is one,
+     or nothing is published.
      upgrade: a line for each control table: what is done, or with --dry-run would be. Killed anywhere, it goes on where
      it was.
 """
@@ -58,7 +59,9 @@ def check(
         only = [table.table for table in checked if not table.bronze]
         if only and len(only) < len(checked):
             print(f"{counted(len(checked) - len(only), 'table has', 'tables have')} all rows in bronze")
-    if unlike:
+        if not checked:
+            print(f"nothing is published in {lake.root}: is it the lake, and is its disk mounted?")
+    if unlike or not checked:
         raise typer.Exit(EXIT_ERROR)
 
 

@@ -51,7 +51,10 @@ def query(
         elif sql is not None:
             _answer(cut, sql, as_json=as_json)
         elif not sys.stdin.isatty():
-            _answer(cut, sys.stdin.read(), as_json=as_json)
+            text = sys.stdin.read()
+            if not text.strip():
+                raise UsageError("stdin has no query", remedy="give it as an argument, or on stdin")
+            _answer(cut, text, as_json=as_json)
         elif _shell(cut, as_json=as_json):
             raise typer.Exit(EXIT_ERROR)
 

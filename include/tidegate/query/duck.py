@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from tidegate.errors import HostLacks
+from tidegate.errors import HostLacks, LakeRefused
 from tidegate.lake.storage.storage_options import delta_options, store_of
 
 if TYPE_CHECKING:
@@ -111,9 +111,18 @@ def _s3_secret(root: str, options: Mapping[str, str]) -> str:
     return f"CREATE SECRET lake ({', '.join(f'{name} {value}' for name, value in clauses.items())})"
 
 
-def scan(address: str, version: int) -> str:
-    """A table of one Delta version, as an item of FROM."""
-    return f"delta_scan({literal(address)}, version = {version:d})"
+def scan(address: str, version: int | None) -> str:
+    """A table of one Delta version, or of the newest one, as an item of FROM.
+
+    Raises LakeRefused for an address that DuckDB takes for another folder: it reads %20 as a blank.
+    """
+    if odd := next((character for character in "%\\" if character in address), ""):
+        raise LakeRefused(
+            f"DuckDB reads a path with {odd} in it as another one",
+            where=address,
+            remedy="move the lake to a path without it: `tidegate lake move`",
+        )
+    return f"delta_scan({literal(address)}{'' if version is None else f', version = {version:d}'})"
 
 
 def literal(text: str) -> str:

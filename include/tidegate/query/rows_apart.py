@@ -28,7 +28,7 @@ class TableAt:
     @property
     def scan(self) -> str:
         """It as an item of FROM."""
-        return f"delta_scan({duck.literal(self.uri)})" if self.version is None else duck.scan(self.uri, self.version)
+        return duck.scan(self.uri, self.version)
 
 
 def rows_apart(new: TableAt, old: TableAt, *, left_out: AbstractSet[str], where: str = "true") -> tuple[int, int]:

@@ -34,6 +34,7 @@ from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, Tideg
 from tidegate.mysql.connecting.client import Client, unverified
 from tidegate.mysql.connecting.server_errors import ErrorMeaning, meaning_of
 
+_TLS: Final = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_mode")
 _SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400, sql_select_limit = 18446744073709551615"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 # MySQL hides primary keys that it made itself from information_schema, if it is told to. They are in the log.
@@ -129,9 +130,7 @@ class ConnectionInfo:
         ssl_mode.
         """
         hosts = _hosts(name, host, port or 3306, extra.get("hosts"))
-        nested = extra.get("ssl")
-        tls: dict[str, Any] = {f"ssl_{key}": value for key, value in nested.items()} if isinstance(nested, dict) else {}
-        tls |= {key: value for key, value in extra.items() if key.startswith("ssl_")}
+        tls = _tls_settings(name, extra)
         mode = str(tls.get("ssl_mode") or ("verify_identity" if tls.get("ssl_ca") else "preferred")).lower()
         if mode not in list(TlsMode):
             raise ConfigError(f"ssl_mode is {mode!r}", where=name, remedy=f"one of {', '.join(TlsMode)}")
@@ -170,6 +169,25 @@ class ConnectionInfo:
     def from_env(cls, conn_id: str, environment: Mapping[str, str] | None = None) -> Self:
         """Airflow's connection under this id in the environment. Raises ConfigError."""
         return cls.of(from_environment(conn_id, environment))
+
+
+def _tls_settings(name: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """ssl_ca and so on, also from a mapping `ssl`. Raises ConfigError for a name that looks like one of
+    them: whoever writes sslmode=required would be connected without TLS.
+    """
+    given = {key: value for key, value in extra.items() if key.lower().startswith(("ssl", "tls")) and value}
+    nested = given.get("ssl")
+    if isinstance(nested, dict):
+        given = {f"ssl_{key}": value for key, value in nested.items() if value} | given
+        del given["ssl"]
+    for key, value in sorted(given.items()):
+        if key not in _TLS or (key != "ssl_mode" and not isinstance(value, str)):
+            raise ConfigError(
+                f"the TLS setting {key} of the extra isn't understood",
+                where=name,
+                remedy=f"known are {', '.join(_TLS)}; ssl_mode is {', '.join(TlsMode)}",
+            )
+    return given
 
 
 def _hosts(name: str, host: str, port: int, listed: object) -> tuple[Endpoint, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,9 @@ def test_a_connection_that_makes_no_sense_names_its_variable(text: str) -> None:
     [
         "mysql://tide:s3cret/hunter@db/",
         "mysql://tide:s3cret#hunter@db:1/",
+        "mysql://tide:1234#s3cret@db:1/",
+        "mysql://tide:1234/s3cret@db/",
+        "mysql://tide:1234?s3cret@db/",
         "mysql://tide:s3cret@db/?__extra__={s3cret",
         '{"host": "db", "password": "s3cret" "x"}',
     ],
@@ -56,7 +60,47 @@ def test_a_connection_that_makes_no_sense_names_its_variable(text: str) -> None:
 def test_a_password_that_breaks_the_connection_is_in_no_traceback(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ConnectionInfo.from_airflow_text("AIRFLOW_CONN_X", text)
-    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "s3cret" not in shown
+    assert "1234" not in shown.replace(text, "")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        *({"sslmode": "required"}, {"ssl": "true"}, {"SSL_MODE": "required"}, {"ssl_verify_cert": True}, {"tls": True}),
+        *({"ssl": {"ca": "/ca.pem", "check_hostname": True}}, {"ssl_ca": 5}, {"ssl": ["/ca.pem"]}),
+    ],
+    ids=str,
+)
+def test_a_tls_setting_that_isnt_known_is_refused(extra: dict[str, Any]) -> None:
+    """It was passed over, and the password went to any server, encrypted or not."""
+    with pytest.raises(ConfigError, match=r"AIRFLOW_CONN_X: the TLS setting .* of the extra isn't understood; known"):
+        ConnectionInfo.from_airflow_text("AIRFLOW_CONN_X", json.dumps({"host": "h", "extra": extra}))
+
+
+def test_empty_and_other_settings_of_the_extra_are_left_alone() -> None:
+    extra = {"ssl_mode": "", "ssl_ca": None, "ssl": {}, "charset": "utf8mb4", "disable_ssl": True}
+    assert ConnectionInfo.from_airflow_text("x", json.dumps({"host": "h", "extra": extra})).tls is TlsMode.PREFERRED
+    nested = {"ssl": {"ca": "/ca.pem", "mode": "verify_ca"}}
+    info = ConnectionInfo.from_airflow_text("x", json.dumps({"host": "h", "extra": nested}))
+    assert (info.ca, info.tls) == ("/ca.pem", TlsMode.VERIFY_CA)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"password": 123456}, "password of the connection is no text; put it in quotes"),
+        ({"host": ["h"]}, "host of the connection is no text"),
+        ({"port": -1}, "-1 is no port"),
+        ({"port": 70000}, "70000 is no port"),
+    ],
+)
+def test_a_field_of_another_type_is_named_without_its_value(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        ConnectionInfo.from_airflow_text("AIRFLOW_CONN_X", json.dumps({"host": "h"} | fields))
+    assert str(refused.value).startswith(f"AIRFLOW_CONN_X: {told}")
+    assert "123456" not in str(refused.value)
 
 
 def test_names_are_quoted_with_backticks_doubled() -> None:
