@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidegate.errors import ConfigError, NoConnectionError
@@ -31,6 +31,8 @@ class Connection:
     password: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+
+_ENCODE: Final = "percent-encode what is special in its login and password (/ is %2F); __extra__ is JSON"
 
 # From a connection's id. Raises ConfigError when there is none, or it can't be read.
 Connections: TypeAlias = Callable[[str], Connection]
@@ -88,17 +90,13 @@ def _from_uri(name: str, text: str) -> Connection:
     try:
         url = urlsplit(text)
         port = url.port
-        if port is not None and "@" in text and "@" not in url.netloc:  # a part of the password, before a / or a #
-            raise ValueError
         extra: Any = dict(parse_qsl(url.query))
         if "__extra__" in extra:
             extra = dict(json.loads(str(extra["__extra__"])))
     except (ValueError, TypeError):
-        raise ConfigError(
-            "the connection is not a valid URI",
-            where=name,
-            remedy="percent-encode what is special in its login and password (/ is %2F); __extra__ is JSON",
-        ) from None
+        raise ConfigError("the connection is not a valid URI", where=name, remedy=_ENCODE) from None
+    if port is not None and "@" in text and "@" not in url.netloc:  # a part of the password, before a / or a #
+        raise ConfigError("the connection is not a valid URI", where=name, remedy=_ENCODE)
     return Connection(
         name,
         url.scheme,

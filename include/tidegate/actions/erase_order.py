@@ -58,6 +58,8 @@ def carry_out(
             raise _hidden(_unreached(error), order.where) from None
         except Exception as error:  # noqa: BLE001 - its text may quote a value
             raise _hidden(unexpected(error), order.where) from None
+        if not any(each.keys for each in done):
+            report(f"{order.table}: no row in the lake is one of these: was the condition meant so?")
         lines = tuple(each.planned if dry_run else each.line for each in done)
         result.line = (_DRY if dry_run else "") + "\n".join(lines)
     certificate = {

@@ -6,10 +6,20 @@ Out: the texts without them.
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from tidegate.actions import erase_order
+from tidegate.actions.desk import Desk
 from tidegate.actions.erase_order import _hidden, without_values
+from tidegate.config import parse
+from tidegate.connections import from_environment
+from tidegate.erase.erasure import Order
 from tidegate.errors import LakeRefused, SourceUnavailable, UsageError
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.people.audit import Author
 
 
 @pytest.mark.parametrize(
@@ -39,3 +49,19 @@ def test_of_a_condition_that_is_not_understood_nothing_is_shown() -> None:
     assert isinstance(error, UsageError)
     assert "ada" not in str(error)
     assert "at character" in str(error)
+
+
+@pytest.mark.parametrize("keys", [0, 2])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_order_that_fits_no_row_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int, dry_run: bool
+) -> None:
+    """A mistyped number would give a certificate, and the person's rows would stay."""
+    erased = SimpleNamespace(keys=keys, line="done", planned="plan", places=SimpleNamespace(certified={}))
+    work = SimpleNamespace(run=lambda: [erased], plan=lambda: [erased])
+    monkeypatch.setattr(erase_order, "Erasure", lambda *_: work)
+    text = "{pipeline: p, lake: {path: l}, sources: {s: {conn_id: c, flavour: mysql}}, tables: {include: ['*.*']}}"
+    desk = Desk(parse(text, where="p.yaml"), LakeFiles(str(tmp_path)), from_environment, Author("ann", "here"))
+    lines = list[str]()
+    erase_order.carry_out(desk, Order("d.t", "id = 4171"), None, lines.append, dry_run=dry_run)  # type: ignore[arg-type]
+    assert lines == ([] if keys else ["d.t: no row in the lake is one of these: was the condition meant so?"])
