@@ -20,6 +20,7 @@ from tidegate.home import state_folder
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
+    from tidegate.lake.files import LakeFiles
 
 
 def accept(
@@ -49,6 +50,8 @@ def accept(
     name = source_named(loaded, source)
     info = pipelines.source_info(loaded, name, from_environment)
     folder = state_dir or state_folder()
+    for line in elsewhere_lines(lake, name):
+        typer.echo(line, err=True)
     server = BinlogSource(loaded, name, info, lake)
     bronze = Bronze(lake, name, continues=server.check_continues)
     with ExitStack() as ending:
@@ -80,6 +83,20 @@ def accept(
             record_gap(bronze, value_log, recovered, gap)
             result.line = f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}"
         typer.echo(result.line)
+
+
+def elsewhere_lines(lake: LakeFiles, source: str) -> list[str]:
+    """A warning where capture's last host was another one: only its value log has what bronze lacks, and the server may
+    have purged that.
+    """
+    from tidegate.delta.leases.lease_entry import Process
+    from tidegate.lake.jobs.leases import newest_sign
+
+    sign = newest_sign(lake, source, "capture")
+    if sign is None or sign.process.host == Process.this().host:
+        return []
+    warning = f"{source} was last captured on {sign.process.host}, and this is another machine: what only the value log"
+    return [f"tidegate: warning: {warning} there has would be lost; run this there, if that log is still there"]
 
 
 def _end(pipeline: Pipeline, flags: int) -> str:
