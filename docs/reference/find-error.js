@@ -42,7 +42,6 @@
     {"kind": "ConfigError", "after": "stop", "what": "the variable is set, but empty", "remedy": "set it to a URI or JSON: an error of 'tidegate connection' leaves it empty, so run that again; or unset …"},
     {"kind": "ConfigError", "after": "stop", "what": "… is no longer in the pipeline file, and no table is recorded under the names of …: those of their cluster are recorded under …'s", "remedy": "put … back, before the others of its cluster; the first Pump of a cluster can't go"},
     {"kind": "ConfigError", "after": "stop", "what": "… is no port", "remedy": "a port is 1 to 65535"},
-    {"kind": "ConfigError", "after": "stop", "what": "… of the connection is no text", "remedy": "put it in quotes"},
     {"kind": "ConfigError", "after": "stop", "what": "… stands in line … already, and only the last one would count", "remedy": "make one of them"},
     {"kind": "NoConnectionError", "after": "stop", "what": "connection … is not defined", "remedy": "set this variable to a URI or JSON; 'tidegate connection' prints that of a server"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--at … is neither a cut_ts nor a time", "remedy": "write it as 2026-11-21T08:00, or give a cut_ts"},

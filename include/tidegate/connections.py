@@ -77,13 +77,16 @@ def _from_json(name: str, text: str) -> Connection:
         extra = dict(extra)
     except (ValueError, TypeError):
         raise ConfigError("the connection is not valid JSON", where=name, remedy="correct it") from None
-    texts = {key: fields.get(key) or "" for key in ("conn_type", "host", "login", "password")}
+    names = ("conn_type", "host", "login", "password")
+    texts = {key: fields.get(key) or "" for key in names}
     for key, value in texts.items():
         if not isinstance(value, str):
-            raise ConfigError(f"{key} of the connection is no text", where=name, remedy="put it in quotes")
+            what = f"{key} of the connection is no text"
+            raise ConfigError(what, where=name, remedy="put it in quotes")
     if port is not None and not 0 < port < 1 << 16:
         raise ConfigError(f"{port} is no port", where=name, remedy="a port is 1 to 65535")
-    return Connection(name, texts["conn_type"], texts["host"], port, texts["login"], texts["password"], extra)
+    kind, host, login, password = map(texts.__getitem__, names)
+    return Connection(name, kind, host, port, login, password, extra)
 
 
 def _from_uri(name: str, text: str) -> Connection:
@@ -95,7 +98,7 @@ def _from_uri(name: str, text: str) -> Connection:
             extra = dict(json.loads(str(extra["__extra__"])))
     except (ValueError, TypeError):
         raise ConfigError("the connection is not a valid URI", where=name, remedy=_ENCODE) from None
-    if port is not None and "@" in text and "@" not in url.netloc:  # a part of the password, before a / or a #
+    if port is not None and "@" in text and "@" not in url.netloc:  # it is of the password
         raise ConfigError("the connection is not a valid URI", where=name, remedy=_ENCODE)
     return Connection(
         name,

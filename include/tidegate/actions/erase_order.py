@@ -59,7 +59,8 @@ def carry_out(
         except Exception as error:  # noqa: BLE001 - its text may quote a value
             raise _hidden(unexpected(error), order.where) from None
         if not any(each.keys for each in done):
-            report(f"{order.table}: no row in the lake is one of these: was the condition meant so?")
+            what = "no row in the lake is one of these: was the condition meant so?"
+            report(f"{order.table}: {what}")
         lines = tuple(each.planned if dry_run else each.line for each in done)
         result.line = (_DRY if dry_run else "") + "\n".join(lines)
     certificate = {

@@ -86,8 +86,8 @@ def accept(
 
 
 def elsewhere_lines(lake: LakeFiles, source: str) -> list[str]:
-    """A warning where capture's last host was another one: only its value log has what bronze lacks, and the server may
-    have purged that.
+    """A warning where capture's last host was another one: only its value log has what bronze lacks,
+    and the server may have purged that.
     """
     from tidegate.delta.leases.lease_entry import Process
     from tidegate.lake.jobs.leases import newest_sign
@@ -95,8 +95,9 @@ def elsewhere_lines(lake: LakeFiles, source: str) -> list[str]:
     sign = newest_sign(lake, source, "capture")
     if sign is None or sign.process.host == Process.this().host:
         return []
-    warning = f"{source} was last captured on {sign.process.host}, and this is another machine: what only the value log"
-    return [f"tidegate: warning: {warning} there has would be lost; run this there, if that log is still there"]
+    host = f"{source} was last captured on {sign.process.host}, and this is another machine"
+    way = "what only its value log has would be lost; run this there, if that log still exists"
+    return [f"tidegate: warning: {host}: {way}"]
 
 
 def _end(pipeline: Pipeline, flags: int) -> str:

@@ -193,9 +193,8 @@ class Erasure:
         places.look(files, kept)
         keys = counted(len(subject.keys), "key", "keys")
         if killed := len(kept.keys()):
-            self.report(
-                f"{reach.newest.name}: {killed} of its keys are of an erasure that was killed, and is ended now"
-            )
+            what = "of its keys are of an erasure that was killed, and is ended now"
+            self.report(f"{reach.newest.name}: {killed} {what}")
         self.report(f"{reach.newest.name}: {keys}, of {places.segments.bytes / 1e6:,.1f} MB of log")
         affected, logged = places.segments.affected(files), places.segments.rows
         places.segments.rows = 0  # of the trial
