@@ -41,6 +41,13 @@ def test_a_pattern_without_such_a_dot_is_refused(pattern: str) -> None:
         compile_pattern(pattern)
 
 
+def test_a_dot_is_of_any_character_that_a_name_may_have() -> None:
+    for pattern in ("*.*", "shop.*", "sh.*.two.lines", ".*.two.*", "shop..*_new"):
+        assert matches([pattern], "shop", "two\nlines") is (pattern != "shop..*_new")
+    assert matches(["shop..*_new"], "shop", "two\nlines_new")
+    assert matches(["*.t"], "two\nlines", "t")
+
+
 def test_two_thousand_names_are_compiled_once_and_none_is_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     names = tuple(f"shop.t{number}" for number in range(2_000))
     calls = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tidegate.config.table_keys.table_patterns import NOT_COMPILED
+from tidegate.config.table_keys.table_patterns import ANY_CHARACTER, NOT_COMPILED
 
 
 def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -25,4 +25,4 @@ def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def column_pattern(name: str) -> re.Pattern[str]:
     """Names of columns don't tell case apart at the source."""
-    return re.compile(name, re.IGNORECASE)
+    return re.compile(name, re.IGNORECASE | ANY_CHARACTER)

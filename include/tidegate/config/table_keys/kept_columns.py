@@ -112,4 +112,4 @@ def beside(table: str) -> list[str]:
 ALL = KeptColumns()
 GHOST_LOG = "_ghc"  # ends the name of a table in which gh-ost writes how far it is
 # gh-ost's and pt-online-schema-change's tables: those that they fill, and those that they leave.
-_BESIDE = re.compile(r"(?P<more>_+)(?P<of>.+?)(_\d{8,14})?_(gho|ghc|del|new|old)")
+_BESIDE = re.compile(r"(?P<more>_+)(?P<of>.+?)(_\d{8,14})?_(gho|ghc|del|new|old)", re.DOTALL)

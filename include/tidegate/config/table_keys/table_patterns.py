@@ -19,7 +19,7 @@ from typing import Final
 NOT_COMPILED: Final = (re.error, OverflowError, RecursionError)
 # What servers keep for themselves.
 OWN_DATABASES: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "ndbinfo"})
-_SHADOW: Final = re.compile(r"_(?P<more>_*)(?P<of>[^_].*)_(gho|new)")
+_SHADOW: Final = re.compile(r"_(?P<more>_*)(?P<of>[^_].*)_(gho|new)", re.DOTALL)
 # A pattern's pieces, as far as the dot between its halves is concerned: escaped, a set, or one character.
 _PIECE: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 # A dot that is repeated is of its half: no half begins with a quantifier, but for the table's `*` alone.
@@ -28,6 +28,8 @@ _LITERAL: Final = re.compile(r"\w+")
 # What stands for a group of a pattern in the name that is made from it; a backslash is of nothing else.
 _FILLED: Final = re.compile(r"\\(?:(?P<number>[1-9]\d?)|g<(?P<name>\w+)>)?")
 _ANSWERS_MAX: Final = 1 << 14
+# A name may have a new line in it, too.
+ANY_CHARACTER: Final = re.DOTALL
 
 
 @cache
@@ -35,9 +37,10 @@ def compile_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """`database.table` -> one regular expression per half. Raises ValueError (pydantic shows it)."""
     database, table = _halves(pattern)
     try:
-        return re.compile(".*" if database == "*" else database), re.compile(".*" if table == "*" else table)
+        first, second = (re.compile(".*" if half == "*" else half, ANY_CHARACTER) for half in (database, table))
     except NOT_COMPILED as error:
         raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
+    return first, second
 
 
 def _halves(pattern: str) -> tuple[str, str]:
