@@ -34,8 +34,16 @@ def test_other_tables_have_all_columns() -> None:
 
 @pytest.mark.parametrize(
     ("column", "has"),
-    [("ssn", False), ("SSN", False), ("ssn2", True), ("notes", False), ("note\nof", False), ("a_note", True)]
-    + [("blob", False), ("id", True)],
+    [
+        ("ssn", False),
+        ("SSN", False),
+        ("ssn2", True),
+        ("notes", False),
+        ("note\nof", False),
+        ("a_note", True),
+        ("blob", False),
+        ("id", True),
+    ],
 )
 def test_a_column_is_in_silver_when_no_rule_leaves_it_out(column: str, has: bool) -> None:
     assert kept("customers").take(column, of_key=False) is has
