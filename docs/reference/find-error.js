@@ -98,6 +98,7 @@
     {"kind": "UsageError", "after": "stop: wrong call", "what": "the server shows this account no table", "remedy": "make the tables first, or run there: GRANT SELECT ON *.* TO …"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "the source still has rows of the person", "remedy": "delete them there first: silver equals the source; then run this again"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "the terminal sends text that isn't UTF-8", "remedy": "set the terminal to UTF-8, or … to the connection as JSON"},
+    {"kind": "UsageError", "after": "stop: wrong call", "what": "there is no pipeline", "remedy": "see docs/pipeline.md"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "there is no source …", "remedy": "sources: …"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "there is no such file", "remedy": "check its name"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "there is no such file", "remedy": "give a folder to see its files"},

@@ -301,6 +301,28 @@ def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: p
     )
 
 
+def test_figures_of_no_pipeline_and_of_a_broken_one_say_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else no alert would ever come of it."""
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path / "nope"))
+    ended = run("metrics", "--once")
+    assert ended.code == EXIT_USAGE
+    assert "no folder of pipeline files is here" in ended.err
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path))
+    (tmp_path / "shop.yaml").write_text("pipeline: shop\n")
+    ended = run("metrics", "--once")
+    assert ended.code == EXIT_USAGE
+    assert f"tidegate: warning: no figures: {tmp_path}/shop.yaml:1: lake: is missing" in ended.err
+
+
+def test_output_that_the_terminal_cant_take_is_no_fault(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.pipelines.load", lambda _: "é".encode("ascii"))
+    ended = run("status", str(file))
+    assert ended.code == EXIT_ERROR
+    assert "stdout: its output has characters that ascii lacks; set LC_ALL to C.UTF-8" in ended.line
+
+
 def test_version_and_json_of_nothing(run: Run, file: Path) -> None:
     assert run("--version").out.startswith("tidegate 0.")
     ended = run("status", str(file), "--json")

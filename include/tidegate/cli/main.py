@@ -174,6 +174,8 @@ _ANSWER: Final = "run it in a terminal; or give its options (--help), and the co
 def run(arguments: list[str] | None = None) -> None:
     """Entry of the console script, without arguments; exits."""
     _share_compiled_kernels()
+    if sys.stdout is None:  # closed by the caller, who wants the exit code alone
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for as long as the process lives
     log_form = os.environ.get(LOG_ENV)
     if arguments is None and sys.argv[1:2] and sys.argv[1] in _LOOKS:  # only if this process is the command
         sys.meta_path.insert(0, _NoPandas)
@@ -250,6 +252,9 @@ def _named(error: Exception) -> TidegateError | None:
         return SourceUnavailable(text, remedy="check the server and the network")
     if "obstore" in modules:
         return LakeUnavailable(f"the lake can't be read: {text}", remedy="check the lake's path, store and keys")
+    if isinstance(error, UnicodeEncodeError):
+        what = f"its output has characters that {error.encoding} lacks"
+        return HostRefused(what, where="stdout", remedy="set LC_ALL to C.UTF-8, or another locale with UTF-8")
     if isinstance(error, OSError):
         return HostRefused(error.strerror or text, where=str(error.filename or ""), remedy="check it, and its rights")
     return None

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import state_folder
@@ -33,6 +34,12 @@ def metrics(
         raise UsageError("--once sends nothing by --otlp", remedy="give one of them")
     from tidegate.metrics import exporting
 
+    if not pipeline:
+        good, broken = pipelines.read()
+        for error in broken:
+            typer.echo(f"tidegate: warning: no figures: {error}", err=True)
+        if not good and once:
+            raise UsageError("there is no pipeline", where=str(pipelines.folder()), remedy="see docs/pipeline.md")
     figures = exporting.Figures(
         pipeline or (),
         from_environment,

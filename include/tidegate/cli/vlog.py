@@ -152,6 +152,7 @@ def owed(
     from tidegate.capture.owing import Owing
     from tidegate.lake.bronze.table import Bronze
     from tidegate.lake.jobs.leases import take_lease
+    from tidegate.tables.actions_table import Act
 
     desk = open_desk(pipeline)
     loaded, lake = desk.pipeline, desk.lake
@@ -171,8 +172,10 @@ def owed(
         if forget:
             with take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)):
                 newest = next(reversed(Bronze(lake, name).last_segments()), None)
-                gap = _record_loss(desk, name, forget, state_dir) if loaded.sources[name].traits.pushes else None
-                owing.forget(forget)
+                with desk.recorded(Act.ACCEPT, (), f"{name}: value log {forget} is lost") as result:
+                    gap = _record_loss(desk, name, forget, state_dir) if loaded.sources[name].traits.pushes else None
+                    owing.forget(forget)
+                    result.line = f"recorded in segment {gap.seq}" if gap else "forgotten"
             end = f"after {newest.end}, {time_text(newest.resolved_ts)}" if newest else "since its beginning"
             print(f"{name}: forgotten; what it acknowledged {end}, and bronze doesn't get again, is lost")
             if gap is not None:
@@ -191,7 +194,6 @@ def _record_loss(desk: Desk, name: str, log_id: str, state_dir: Path | None) -> 
     from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
     from tidegate.pump.forgotten import record_loss
-    from tidegate.tables.actions_table import Act
 
     bronze = Bronze(desk.lake, name, continues=check_continues)
     folder = settled_folder(
@@ -199,12 +201,9 @@ def _record_loss(desk: Desk, name: str, log_id: str, state_dir: Path | None) -> 
     )
     value_log = ValueLog(folder)
     try:
-        with desk.recorded(Act.ACCEPT, (), f"{name}: value log {log_id} is lost") as result:
-            gap = record_loss(bronze, value_log, log_id)
-            result.line = f"recorded in segment {gap.seq}" if gap else "nothing of it was captured yet"
+        return record_loss(bronze, value_log, log_id)
     finally:
         value_log.close()
-    return gap
 
 
 def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:

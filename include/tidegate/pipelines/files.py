@@ -97,6 +97,9 @@ def read() -> tuple[list[PipelineFile], list[ConfigError]]:
             broken.append(ConfigError(f"can't be read: {type(error).__name__}: {error}", where=str(path)))
         else:
             good.append(PipelineFile(path=path, pipeline=pipeline))
+    if os.environ.get(PIPELINES_ENV) and not folder().is_dir():  # mistyped: no DAG, and no error
+        what = "no folder of pipeline files is here"
+        broken.append(ConfigError(what, where=str(folder()), remedy=f"make it, or correct {PIPELINES_ENV}"))
     for path in sorted(folder().glob(f"*{_OTHER_SUFFIX}")):
         remedy = f"rename it to {path.stem}.yaml"
         broken.append(ConfigError("a pipeline file's name ends with .yaml", where=str(path), remedy=remedy))

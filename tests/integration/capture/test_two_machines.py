@@ -23,9 +23,11 @@ from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.cli.main import app
 from tidegate.errors import LakeUnavailable, SourceRefused, StrayValueLog, StreamCorrupt
+from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
+from tidegate.tables.actions_table import ACTIONS
 
 
 def machine(tmp_path: Path, name: str, *, promises: bool = True) -> CaptureRun:
@@ -190,8 +192,15 @@ def test_a_person_sees_which_log_owes_and_accepts_what_is_lost(tmp_path: Path, m
 
     assert debt.log in said()
     assert f"{tmp_path}/a/value_log/test/one" in said()
+    other = tmp_path / "copy.yaml"
+    other.write_text(file.read_text().replace("pipeline: test", "pipeline: copy"))
+    refused = typer.testing.CliRunner().invoke(app, ["vlog", "owed", str(other), "--forget", debt.log])
+    assert "this lake belongs to pipeline test" in str(refused.exception)
+    assert [known.log for known in owing(tmp_path).debts()] == [debt.log]
     told = said("--forget", debt.log)
     assert "is lost" in told
+    rows = control.read(LakeFiles(str(tmp_path / "lake")), ACTIONS).to_pylist()
+    assert {(row["action"], row["outcome"]) for row in rows} == {("accept", "begun"), ("accept", "done")}
     assert "no value log owes" in said()
     wrote(tmp_path, 20, 5)
     capture(machine(tmp_path, "b"))

@@ -149,3 +149,14 @@ def test_a_file_whose_name_nobody_reads_is_named(tmp_path: Path, monkeypatch: py
     assert str(error) == f"{tmp_path}/shop.yml: a pipeline file's name ends with .yaml; rename it to shop.yaml"
     with pytest.raises(UsageError, match=r"did you mean .*shop\.yml"):
         pipelines.find("shop")
+
+
+def test_a_folder_that_isnt_there_is_an_error_and_not_no_pipelines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path / "pipelnes"))
+    good, (error,) = pipelines.read()
+    assert not good
+    assert str(error).startswith(
+        f"{tmp_path}/pipelnes: no folder of pipeline files is here; make it, or correct TIDEGATE_P"
+    )
