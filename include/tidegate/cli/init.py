@@ -50,8 +50,8 @@ def init(
     from tidegate.cli.check import check
     from tidegate.mysql.connecting.connection import ConnectionInfo
 
-    conn_id = conn_id or f"{pipeline}_db"
-    file = _new_file(pipeline, conn_id)
+    conn_id, lake = conn_id or f"{pipeline}_db", lake or f"lakes/{pipeline}"
+    file = _new_file(pipeline, conn_id, lake)
     asked = variable(conn_id) not in os.environ
     if asked:
         os.environ[variable(conn_id)] = _ask_connection()
@@ -60,7 +60,7 @@ def init(
         typer.echo(f"The connection {conn_id} comes from {variable(conn_id)}.")
     server = _look(info)
     patterns = server.patterns_of(tables) if tables else _ask_tables(server)
-    text = _pipeline_text(pipeline, lake or f"lakes/{pipeline}", conn_id, server.flavour, patterns)
+    text = _pipeline_text(pipeline, lake, conn_id, server.flavour, patterns)
     config.parse(text, where=str(file))
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("x") as opened:
@@ -86,12 +86,19 @@ def connection() -> None:
     typer.echo(text)
 
 
-def _new_file(pipeline: str, conn_id: str) -> Path:
-    """The file to write. Raises UsageError if it exists, ConfigError for an impossible name."""
+def _new_file(pipeline: str, conn_id: str, lake: str) -> Path:
+    """The file to write. Raises UsageError if it exists, ConfigError for an impossible name or lake, or one of another
+    pipeline.
+    """
     file = pipelines.folder() / f"{pipeline}.yaml"
-    config.parse(_pipeline_text(pipeline, "lakes/x", conn_id, config.Flavour.MARIADB, ["a.*"]), where=str(file))
+    text = _pipeline_text(pipeline, lake, conn_id, config.Flavour.MARIADB, ["a.*"])
+    made = pipelines.resolved(config.parse(text, where=str(file)))
     if file.exists():
         raise UsageError("this pipeline exists already", where=str(file), remedy="give another name, or edit its file")
+    for other in pipelines.good_files():
+        if other.pipeline.lake.path == made.lake.path:
+            what = f"{made.lake.path} is already the lake of {other.path.name}"
+            raise UsageError(what, where="--lake", remedy="a lake belongs to one pipeline: give another path")
     if not _EXPORTED.fullmatch(variable(conn_id)):
         raise UsageError(
             f"a shell can't export a variable {variable(conn_id)}",

@@ -181,15 +181,21 @@ def test_a_wrong_password_writes_no_file(server: Server, folder: Path) -> None:
     [
         ("p-q", [], "a letter, then letters, digits and _"),
         ("p", ["--conn-id", "p-db"], "a shell can't export a variable AIRFLOW_CONN_P-DB"),
+        ("p", ["--lake", "s3:/bucket/p"], "'s3:' would be the name of a folder here"),
+        ("p", ["--lake", "lakes/../lakes/q"], "lakes/q is already the lake of q.yaml; a lake belongs to one pipeline"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_asked(
     folder: Path, pipeline: str, more: list[str], why: str
 ) -> None:
+    if "q.yaml" in why:
+        folder.mkdir()
+        source = "sources: {s: {conn_id: c, flavour: mysql}}, tables: {include: ['*.*']}"
+        (folder / "q.yaml").write_text(f"{{pipeline: q, lake: {{path: lakes/q}}, {source}}}")
     refused = _run("init", pipeline, *more, answers=[])
     assert why in str(refused.exception)
+    assert not (folder / "p.yaml").exists()
     assert "Host of" not in refused.output
-    assert not folder.exists()
 
 
 def test_a_folder_that_can_not_be_written_is_refused_before_anything_is_asked(
