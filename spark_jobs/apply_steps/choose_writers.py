@@ -25,7 +25,7 @@ from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly
 from spark_jobs.window.shape.computing import check_same_rules, check_same_values
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
 from spark_jobs.window.shape.kept import check_moved, check_same, check_silver
-from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.shape.moves import all_partners
 from spark_jobs.window.shape.naming import check_same_names
 from spark_jobs.window.shape.shapes import check_past_in, goes_on_beside, kept_of, past_in, planned_phases, there_at
 from spark_jobs.window.shape.silver_types import check_stamped, check_types
@@ -62,10 +62,12 @@ def choose_writers(
     already.
     """
     plans = dict.fromkeys(window.tables, NOTHING_PLANNED)
-    shares = _shares(app, window, committed)
+    shares, linked = _shares(app, window, committed), all_partners(window.moves)
     entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
     done = {
-        entry.name: app.pool.submit(_planned, app, window, entry, changes[entry.name], shares.get(entry.name, 0))
+        entry.name: app.pool.submit(
+            _planned, app, window, entry, changes[entry.name], shares.get(entry.name, 0), linked.get(entry.name)
+        )
         for entry in entries
     }
     failures: dict[str, BaseException] = {}
@@ -113,19 +115,26 @@ def _share(shares: dict[str, int], payload_bytes: int, names: Sequence[str]) -> 
         shares[name] = shares.get(name, 0) + payload_bytes // len(names)
 
 
-def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequence[Change], share: int) -> TablePlan:
+def _planned(
+    app: Application,
+    window: Window,
+    entry: TableWindow,
+    changes: Sequence[Change],
+    share: int,
+    linked: frozenset[str] | None,
+) -> TablePlan:
+    """linked: the tables that moves link with this one; None: no move is about it."""
     snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
     check(app, entry.name, snapshot)
     phases = planned_phases(app, entry, changes, window.cut_ts)
-    linked = frozenset(partners(window.moves, entry.name))
     last = next((planned.shape for planned in reversed(phases) if planned.shape is not None), None)
     stale = last is not None and snapshot.created and described(snapshot, last) is not None
-    plan = TablePlan(phases, past_in(app, entry), linked, changes=changes, describes=last if stale else None)
+    links, describes = linked or frozenset(), last if stale else None
+    plan = TablePlan(phases, past_in(app, entry), links, changes=changes, describes=describes)
     check_past_in(app, entry, plan)
     _check_rules(app, window, entry, plan, snapshot)
     chosen = plan if app.pipeline.apply.writer == config.Writer.MERGE else _chosen(app, entry, plan, snapshot, share)
-    moves = any(entry.name in (move.giver, move.taker) for move in window.moves)
-    if moves and not _moves_by_position(entry, chosen, snapshot):
+    if linked is not None and not _moves_by_position(entry, chosen, snapshot):
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
     return chosen
 
@@ -156,7 +165,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     for old, new in plan.changes:
         if old is not None:
             check_same(kept, old, new)
-            if not _is_replaced(window, entry, new):
+            if (kept.rules.condition or kept.rules.more) and not _is_replaced(window, entry, new):
                 _check_values(kept, old, new)
     if not plan.phases:
         return

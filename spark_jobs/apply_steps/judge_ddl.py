@@ -12,12 +12,12 @@ approval itself, in the table's `released` event: every look at the window gives
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change
 from spark_jobs.window.shape.kept import apart
-from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.shape.moves import all_partners
 from spark_jobs.window.shape.shapes import kept_of, version_changes
 from spark_jobs.window.standing.same_names import hold_other_kinds, hold_same_names
 from spark_jobs.window.standing.standings import hold
@@ -30,6 +30,8 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
 
+_Id = tuple[str, str, str, int]
+
 
 def judge_ddl(app: Application, window: Window) -> dict[str, list[Change]]:
     """The changes of each table; tables are held by `ask` and `stop`, and if they aren't one
@@ -38,15 +40,23 @@ def judge_ddl(app: Application, window: Window) -> dict[str, list[Change]]:
     hold_same_names(app, window)
     changes = {name: version_changes(app, entry, window.cut_ts) for name, entry in window.tables.items()}
     hold_other_kinds(app, window, changes)
+    origins = {_id(move.new): move.old for move in window.moves if move.moved is None}
+    linked = all_partners(window.moves)
     for entry in list(window.tables.values()):
         if entry.name in window.tables:  # else a partner took it along
-            _judge(app, window, entry, changes[entry.name])
+            _judge(app, window, entry, changes[entry.name], (origins, linked.get(entry.name, frozenset())))
     return changes
 
 
-def _judge(app: Application, window: Window, entry: TableWindow, changes: Sequence[Change]) -> None:
-    origins = {_id(move.new): move.old for move in window.moves if move.moved is None}
-    linked = partners(window.moves, entry.name)
+def _judge(
+    app: Application,
+    window: Window,
+    entry: TableWindow,
+    changes: Sequence[Change],
+    moved: tuple[Mapping[_Id, TableVersion], Collection[str]],
+) -> None:
+    """moved: the former version of each renamed table; the tables that moves link with this one."""
+    origins, linked = moved
     own_ts = _approved_ts(app, entry.name)
     # A rename, and EXCHANGE PARTITION, are one statement of several tables: a person approves it once.
     renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
@@ -69,7 +79,7 @@ def _judge(app: Application, window: Window, entry: TableWindow, changes: Sequen
             return
 
 
-def _id(version: TableVersion) -> tuple[str, str, str, int]:
+def _id(version: TableVersion) -> _Id:
     return version.source, version.database, version.table, version.version
 
 

@@ -71,17 +71,27 @@ def still_given(
         old = version
 
 
-def partners(moves: Iterable[Move], name: str) -> set[str]:
+def partners(moves: Iterable[Move], name: str) -> frozenset[str]:
     """Every table linked to a table by these moves, directly or through others; not the table
     itself.
     """
+    return all_partners(moves).get(name, frozenset())
+
+
+def all_partners(moves: Iterable[Move]) -> dict[str, frozenset[str]]:
+    """The partners of each table that gives or takes: found once, however many tables are renamed."""
     links: dict[str, set[str]] = {}
     for move in moves:
         links.setdefault(move.giver, set()).add(move.taker)
         links.setdefault(move.taker, set()).add(move.giver)
-    linked, waiting = {name}, [name]
-    while waiting:
-        for other in links.get(waiting.pop(), set()) - linked:
-            linked.add(other)
-            waiting.append(other)
-    return linked - {name}
+    known: dict[str, frozenset[str]] = {}
+    for name in links:
+        if name in known:
+            continue
+        linked, waiting = {name}, [name]
+        while waiting:
+            for other in links[waiting.pop()] - linked:
+                linked.add(other)
+                waiting.append(other)
+        known |= {each: frozenset(linked - {each}) for each in linked}
+    return known
