@@ -301,6 +301,14 @@ def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: p
     )
 
 
+def test_an_empty_binlog_file_is_named(run: Run, tmp_path: Path) -> None:
+    """As of a download that failed: no rows, and no word of it."""
+    (tmp_path / "binlog.000001").write_bytes(b"")
+    ended = run("decode", str(tmp_path / "binlog.000001"))
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "tidegate: note: binlog.000001 is empty\n"
+
+
 def test_figures_of_no_pipeline_and_of_a_broken_one_say_so(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,18 +57,17 @@ def backup(
     conn_id: ConnId = None,
 ) -> None:
     """Copy the lake to another folder while everything runs. Files that are there already aren't copied again."""
-    from tidegate.copies.backup import Backup
+    from tidegate.copies.backup import Backup, check_source
     from tidegate.copies.lost import lost_tables
     from tidegate.copies.prune import Prune
     from tidegate.copies.restore import manifest_of
     from tidegate.lake.jobs.leases import take_lease
-    from tidegate.lake.standing.followed import check_own, pipeline_of
 
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
     work = Backup(loaded.pipeline, lake, to, _say, silver=silver, recheck=recheck)
     work.check()  # before the lease, which is a file in that folder
-    check_own(lake, loaded.pipeline, pipeline_of(lake))
+    check_source(lake, loaded.pipeline)
     if dry_run:
         if not prune:
             raise UsageError("--dry-run works only with --prune", where=pipeline, remedy="give both, or neither")

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue, UsageError
 from tidegate.home import EXIT_ERROR
+
+if TYPE_CHECKING:
+    from tidegate.log_files.stats import FileStats
 
 
 def decode(
@@ -73,7 +76,7 @@ def decode(
             for block in changes.decode(log, counted[-1]):
                 out.write(block)
             commit_ts = log.commit_ts
-    _note_missing(changes.finish(), wanted - {name for file_stats in counted for name in file_stats.tables})
+    _note_missing(changes.finish(), wanted, counted)
     for of_file in counted if stats else ():
         of_file.close()
         out.write(json.dumps(of_file.as_dict(), ensure_ascii=False).encode() + b"\n")
@@ -81,11 +84,14 @@ def decode(
     raise typer.Exit(EXIT_ERROR if faults else 0)
 
 
-def _note_missing(branches: Iterable[str], tables: Iterable[str]) -> None:
+def _note_missing(branches: Iterable[str], wanted: frozenset[str], files: Collection[FileStats]) -> None:
     for name in branches:
         _note(f"XA branch {name} was prepared and never answered in these files; its rows are left out")
-    for name in sorted(tables):
+    for name in sorted(wanted.difference(*(of_file.tables for of_file in files))):
         _note(f"no row of {name} in these files")
+    for of_file in files:
+        if not of_file.size:
+            _note(f"{of_file.file} is empty")
 
 
 def _note(line: str) -> None:

@@ -38,6 +38,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.unfinished import FOLDER, FolderKind, Paper
 from tidegate.lake.format.version import BEGUN_ID
 from tidegate.lake.jobs.leases import LEASES
+from tidegate.lake.standing.followed import check_own, pipeline_of
 from tidegate.limits import (
     COPY_AT_ONCE_FILES_MAX,
     COPY_ATTEMPTS_MAX,
@@ -363,6 +364,16 @@ def _at_once(
     finally:
         pool.shutdown(cancel_futures=True)
     return done_for
+
+
+def check_source(lake: LakeFiles, pipeline: str) -> None:
+    """Raises LakeRefused for a lake that isn't there, as on a disk that isn't mounted, and for another
+    pipeline's: its jobs hold leases of another name.
+    """
+    if not contents(lake):
+        remedy = "check lake.path, and whether its disk is mounted"
+        raise LakeRefused("has no table, so nothing can be copied", where=lake.root, remedy=remedy)
+    check_own(lake, pipeline, pipeline_of(lake))
 
 
 def check_apart(lake: LakeFiles, other: LakeFiles) -> None:

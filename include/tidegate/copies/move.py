@@ -11,13 +11,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from tidegate.copies.backup import Backup, Report
+from tidegate.copies.backup import Backup, Report, check_source
 from tidegate.copies.manifest import CopyManifest
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.unfinished import FOLDER, NAME, FolderKind, Paper
-from tidegate.lake.standing.followed import check_own, pipeline_of
 from tidegate.limits import COPY_ATTEMPTS_MAX
 
 
@@ -29,11 +28,9 @@ class Held(Protocol):
 
 
 def check_target(pipeline: str, lake: LakeFiles, target: LakeFiles) -> None:
-    """Writes nothing. Raises UsageError where the lake can't go there, LakeRefused for another
-    pipeline's: its jobs hold leases of another name.
-    """
+    """Writes nothing. Raises UsageError where the lake can't go there, and as check_source."""
     if not _has_moved(lake, target):
-        check_own(lake, pipeline, pipeline_of(lake))
+        check_source(lake, pipeline)
         Backup(pipeline, lake, target, lambda _: None, kind=FolderKind.MOVE).check()
 
 

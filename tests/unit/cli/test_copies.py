@@ -83,3 +83,16 @@ def test_a_move_that_is_over_is_said_again(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["lake", "move", str(tmp_path / "shop.yaml"), str(tmp_path / "copy")])
         assert result.exit_code == 0, result.output
         assert f"the lake is in {tmp_path / 'copy'} now" in result.output
+
+
+@pytest.mark.parametrize("command", ["backup", "move"])
+def test_a_lake_that_isnt_there_is_no_good_copy(tmp_path: Path, command: str) -> None:
+    """Its disk isn't mounted, and each night's backup has a folder of its own."""
+    (tmp_path / "shop.yaml").write_text(
+        f"pipeline: shop\nlake: {{path: {tmp_path / 'lake'}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    result = CliRunner().invoke(app, ["lake", command, str(tmp_path / "shop.yaml"), str(tmp_path / "copy")])
+    assert isinstance(result.exception, LakeRefused), result.output
+    assert str(result.exception).startswith(f"{tmp_path}/lake: has no table, so nothing can be copied; check lake.path")
+    assert [path.name for path in tmp_path.iterdir()] == ["shop.yaml"]
