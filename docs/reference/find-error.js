@@ -51,7 +51,7 @@
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--dry-run works only with --prune", "remedy": "give both, or neither"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--follow has no form as JSON", "remedy": "give one of them"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--once sends nothing by --otlp", "remedy": "give one of them"},
-    {"kind": "UsageError", "after": "stop: wrong call", "what": "--run-for bounds nothing in mode batch, which makes one pass", "remedy": "leave it out, or give --mode micro_batch"},
+    {"kind": "UsageError", "after": "stop: wrong call", "what": "--run-for bounds nothing in mode batch: it makes one pass", "remedy": "leave it out, or give --mode micro_batch"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--server … is no version of MySQL 5 to 9 or MariaDB 10 to 13", "remedy": "such as 8.4.0 or 11.4.5-MariaDB"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--swap takes the newest cut", "remedy": "leave out --at"},
     {"kind": "UsageError", "after": "stop: wrong call", "what": "--table … names no database", "remedy": "give it as database.table"},

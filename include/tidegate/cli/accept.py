@@ -86,8 +86,8 @@ def accept(
 
 
 def elsewhere_lines(lake: LakeFiles, source: str) -> list[str]:
-    """A warning where capture's last host was another one: only its value log has what bronze lacks,
-    and the server may have purged that.
+    """A warning where capture's last host was another one. Bronze may lack a part of its value log,
+    and the server may have purged this part.
     """
     from tidegate.delta.leases.lease_entry import Process
     from tidegate.lake.jobs.leases import newest_sign

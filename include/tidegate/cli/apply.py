@@ -26,7 +26,7 @@ def apply(
     loaded = pipelines.load(pipelines.find(pipeline))
     if run_for is not None and (mode or loaded.apply.mode) is ApplyMode.BATCH:
         raise UsageError(
-            "--run-for bounds nothing in mode batch, which makes one pass",
+            "--run-for bounds nothing in mode batch: it makes one pass",
             where=loaded.pipeline,
             remedy="leave it out, or give --mode micro_batch",
         )

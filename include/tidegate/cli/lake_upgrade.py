@@ -3,8 +3,8 @@
 `tidegate lake upgrade PIPELINE`: give a lake of an older release this one's format; apply does it by itself, too.
 
 In:  a pipeline; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); apply's lease.
-Out: check: a line for each table that isn't as published, and what the next apply does with it; 1
-     when there is one, or nothing is published.
+Out: check: a line for each table not as published, and its way on with the next apply; 1 when there
+     is one, or nothing is published.
      upgrade: a line for each control table: what is done, or with --dry-run would be. Killed anywhere, it goes on where
      it was.
 """

@@ -61,7 +61,7 @@ def parse(text: str, *, where: str) -> Pipeline:
 
 
 def _read(text: str, where: str) -> tuple[Any, Any]:
-    """The YAML tree, whose nodes know their lines, and what it says. Raises yaml.YAMLError, ConfigError."""
+    """The YAML tree, whose nodes know their lines, and its values. Raises yaml.YAMLError, ConfigError."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()

@@ -1,7 +1,7 @@
 """The common part of all sections of a pipeline file.
 
 In:  a mapping of the file.
-Out: a frozen model that refuses keys it doesn't know, and a switch in the place of a number.
+Out: a frozen model. It refuses unknown keys, and a switch in the place of a number.
 """
 
 from __future__ import annotations

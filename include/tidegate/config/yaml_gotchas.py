@@ -1,9 +1,8 @@
 """What YAML reads in another way than people write it: refused, since nothing would show it.
 
 In:  the tree of a pipeline file, before it is made into values.
-Out: ConfigError for a key that stands twice in one mapping (YAML takes the last one); for a number
-     that YAML 1.1 reads by eights (030) or by sixties (1:30); for 2026-13-45, which it takes for a
-     date.
+Out: ConfigError for a repeated key of a mapping (YAML takes the last one); for a number that YAML
+     1.1 reads by eights (030) or by sixties (1:30); for 2026-13-45, for YAML a date.
 """
 
 from __future__ import annotations

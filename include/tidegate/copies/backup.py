@@ -367,8 +367,8 @@ def _at_once(
 
 
 def check_source(lake: LakeFiles, pipeline: str) -> None:
-    """Raises LakeRefused for a lake that isn't there, as on a disk that isn't mounted, and for another
-    pipeline's: its jobs hold leases of another name.
+    """Raises LakeRefused for a missing lake, as on an unmounted disk, and for another pipeline's: its
+    jobs hold leases of another name.
     """
     if not contents(lake):
         remedy = "check lake.path, and whether its disk is mounted"

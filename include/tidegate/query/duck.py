@@ -114,7 +114,7 @@ def _s3_secret(root: str, options: Mapping[str, str]) -> str:
 def scan(address: str, version: int | None) -> str:
     """A table of one Delta version, or of the newest one, as an item of FROM.
 
-    Raises LakeRefused for an address that DuckDB takes for another folder: it reads %20 as a blank.
+    Raises LakeRefused where DuckDB takes an address for another folder: it reads %20 as a blank.
     """
     if odd := next((character for character in "%\\" if character in address), ""):
         raise LakeRefused(

@@ -107,8 +107,8 @@ def decide(lake: LakeFiles, orphan: Prewrite, state: PrewriteState, decided_by: 
     """Record a person's decision on a parked prewrite. False if it isn't parked any more: the log,
     or somebody else, has answered it.
 
-    The answer gets the place of the prewrite: the tables that wait meet it there. Its row is the
-    last one even where this machine's clock is behind that of apply's.
+    The answer gets the place of the prewrite: the waiting tables meet it there. Its row is the last
+    one even where this machine's clock is behind.
     """
     same: list[tuple[str, str, Any]] = [(name, "=", getattr(orphan, name)) for name in PREWRITES.key]
 

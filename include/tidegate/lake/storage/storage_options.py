@@ -90,8 +90,8 @@ def lake_root(path: str, home: Path) -> str:
 
     home: the project's root. A relative path begins there, not in the folder of a command. Raises
     ConfigError for another scheme; for a URL with a key in it, since URLs are shown, logged and
-    written down; for a URL with # or ?, which would end its path early, or without a bucket; and for
-    a path that means another place than a folder of these letters: ~/lake, s3:/bucket.
+    written down; for a URL without a bucket, or with # or ?: its path would end there; and for a path
+    meant for another place than a folder of these letters: ~/lake, s3:/bucket.
     """
     if store_of(path) == "local":
         place = path.removeprefix("file://")

@@ -172,8 +172,8 @@ class ConnectionInfo:
 
 
 def _tls_settings(name: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """ssl_ca and so on, also from a mapping `ssl`. Raises ConfigError for a name that looks like one
-    of them: whoever writes sslmode=required would be connected without TLS.
+    """ssl_ca and so on, also from a mapping `ssl`. Raises ConfigError for an unknown name like theirs:
+    whoever writes sslmode=required would be connected without TLS.
     """
     meant = (key for key, value in extra.items() if value)
     given = {key: extra[key] for key in meant if key.lower().startswith(("ssl", "tls"))}

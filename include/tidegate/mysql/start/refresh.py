@@ -60,7 +60,7 @@ class ColumnAnswers:
         return cls(dict(pairs), tuple(gone))
 
     def check(self, before: Collection[str], now: Collection[str], where: str) -> None:
-        """Refuse what can't be so: nobody knows what is meant instead. Raises UsageError.
+        """Refuse impossible answers: nobody knows the meant ones. Raises UsageError.
 
         before, now: the columns' names.
         """
@@ -92,7 +92,7 @@ def refreshed(
     """The table's new version, from the server's columns. next_id: the first id for new columns.
 
     Raises SchemaMismatch or PositionLost if a refresh isn't possible, with what to do instead;
-    UsageError for answers that can't be so; SourceUnavailable if it may work later.
+    UsageError for impossible answers; SourceUnavailable if it may work later.
     """
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
