@@ -175,7 +175,7 @@ def _follow(
 
 def _done_id(writer: SilverWriter, new: TableVersion) -> str:
     """The application id under which a statement is recorded. Under the id of the rows, silver would have rows of this
-    commit_ts already: other shards', or those by which the log has shown that it lacks a statement.
+    commit_ts already: other shards', or the rows by which the log showed a missing statement.
     """
     beside = writer.entry.routed or new.kind in (HEALED, REFRESHED)
     return writer.ddl_id(VALUES, new) if beside else writer.app_id

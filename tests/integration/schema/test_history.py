@@ -12,7 +12,7 @@ import pytest
 from tests.support.random_ddl import RandomDdl
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.config import parse
+from tidegate.config import OWN_DATABASES, parse
 from tidegate.errors import DDLError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -159,6 +159,24 @@ def test_a_table_with_rows_needs_a_snapshot_and_an_empty_one_does_not(
         "full": VersionStatus.NEEDS_SNAPSHOT,
         "bare": VersionStatus.ACTIVE,
     }
+
+
+def test_a_database_without_a_table_has_its_own_defaults(any_server: Server, fresh_database: FreshDatabase) -> None:
+    """Its first table comes later, and a TEXT of it looks like one of any other character set."""
+    empty, alike, position = fresh_database(any_server), fresh_database(any_server), _position(any_server)
+    ((default,),) = any_server.query("SELECT @@GLOBAL.character_set_server")
+    any_server.query(f"ALTER DATABASE {empty} CHARACTER SET latin2")
+    any_server.query(f"ALTER DATABASE {alike} CHARACTER SET {default}")
+    with any_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        version = str(cursor.fetchone()[0])
+        read = read_baseline(connection, "s", lambda d, _: d in (empty, alike), position)
+    history = SchemaHistory("s", [found.to_row() for found in read])
+    again = f"CREATE DATABASE IF NOT EXISTS {alike} CHARACTER SET latin5"  # MySQL logs it, and does nothing
+    for ts, sql in enumerate((again, f"CREATE TABLE {empty}.t (a TEXT)", f"CREATE TABLE {alike}.t (a TEXT)"), 5):
+        history.replay(_statement(sql, "", ts, version))
+    assert [history.versions(name, "t")[-1].columns[0].charset for name in (empty, alike)] == ["latin2", default]
+    assert not OWN_DATABASES & {found.database for found in read}
 
 
 def test_partitions_are_read_beside_a_default_that_is_shown_as_bytes(

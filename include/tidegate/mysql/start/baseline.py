@@ -15,7 +15,7 @@ necessary.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -149,7 +149,7 @@ def read_schema(
     first_id: int = 1,
     only: Collection[Name] = (),
 ) -> list[TableVersion]:
-    """All kept tables and the defaults of their databases, as information_schema has them now; status active.
+    """All kept tables and the defaults of databases, as information_schema has them now; status active.
 
     only: the kept ones, where the caller knows their names; (): any. For few tables the server then opens no others.
     """
@@ -168,7 +168,7 @@ def read_schema(
         tables = [name for name in names if listed[name].engine != SEQUENCE]
         shown = shown_tables(cursor, tables, server_settings(cursor))
     merged = {under: name for name, said in shown.items() for under in said.union}
-    versions, next_id = read_defaults(connection, source, position, databases), first_id
+    versions, next_id = read_defaults(connection, source, position, databases if only else None), first_id
     for name in names:
         made = tuple(_column(cell, next_id + n, mariadb=mariadb) for n, cell in enumerate(columns.get(name, ())))
         next_id += len(made)
@@ -203,10 +203,12 @@ def read_schema(
 
 
 def read_defaults(
-    connection: Connection, source: str, position: Position, databases: Iterable[str]
+    connection: Connection, source: str, position: Position, databases: Collection[str] | None
 ) -> list[TableVersion]:
-    """Rows with table "": default charset of each of these databases, and of the server (database "")."""
-    wanted = set(databases)
+    """Rows with table "": default charset of each of these databases, and of the server (database "").
+
+    databases: None for all: a table may come to one that has none yet.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT '', @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         rows = list(cursor.fetchall())
@@ -214,7 +216,8 @@ def read_defaults(
         cursor.execute(
             "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata"
         )
-        rows += [row for row in cursor.fetchall() if row[0] in wanted]
+        others = [row for row in cursor.fetchall() if str(row[0]).lower() not in OWN_DATABASES]
+        rows += [row for row in others if databases is None or row[0] in databases]
     return [
         replace(
             without_columns(source, str(database), "", position, DEFAULTS),

@@ -68,7 +68,7 @@ def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ..
 def first_place(
     columns: Sequence[Column], before: Sequence[Column], indexes: Iterable[Index], server: ServerVersion
 ) -> int:
-    """Where FIRST is among columns: behind a primary key that MySQL made itself, while it is invisible.
+    """Where FIRST is among columns: behind a primary key of MySQL's own making, while it is invisible.
 
     In sql_table.cc mysql_prepare_alter_table, is_generated_invisible_primary_key_column_name. before: the table's.
     """
