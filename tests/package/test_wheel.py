@@ -81,7 +81,18 @@ def test_all_that_the_package_imports_is_a_dependency(site: Path) -> None:
         ),
         *("yaml", "numba", "llvmlite", "numpy", "google_crc32c", "grpc", "obstore", "duckdb", "typer", "click", "rich"),
         *("prometheus_client", "pyroaring", "opentelemetry", "openlineage", "attr"),
-        *("py4j", "fastapi", "starlette", "sqlalchemy", "jwt", "polars", "tidegate", "spark_jobs", "tidegate_airflow"),
+        *(
+            "py4j",
+            "fastapi",
+            "starlette",
+            "sqlalchemy",
+            "jwt",
+            "croniter",
+            "polars",
+            "tidegate",
+            "spark_jobs",
+            "tidegate_airflow",
+        ),
     }
     used = {name for file in site.rglob("*.py") for name in _imports(ast.parse(file.read_text()))}
     assert used - known - sys.stdlib_module_names == set()
