@@ -87,11 +87,12 @@ def _rows(
 ) -> tuple[list[_Row], int]:
     rows: list[_Row] = []
     nulled = 0
+    unread: set[int] = set()  # columns that nobody asks for, with a value that can't be decoded
     for number, event in enumerate(events.tolist()):
         try:
             for op, (at, raws) in net_images(data, event, plan) if net else logged_images(data, event, plan):
-                values = {i: _value(raw, i, plan) for i, raw in raws.items()}
-                nulled += sum(value is None and raws[i] is not None for i, value in values.items())
+                values = {i: _value_or_none(raw, i, plan, unread, net=net) for i, raw in raws.items()}
+                nulled += sum(v is None and raws[i] is not None and i not in unread for i, v in values.items())
                 whole = [
                     values[i] if i in values else _default(plan, i) if net and op == OP_UPSERT else None
                     for i in range(len(plan.columns))
@@ -99,6 +100,9 @@ def _rows(
                 rows.append(_Row(op, event[L.EVENT_COMMIT_TS], at, whole, set(raws)))
         except Terminal as error:
             raise RowsError(number, error) from None
+    for row in rows:
+        for i in unread:
+            row.values[i] = None
     return rows, nulled
 
 
@@ -118,6 +122,16 @@ def _default(plan: Plan, i: int) -> Any:
     if not known or (value is None and column is not None and column.default is not None):
         raise UnsupportedValue(f"a new row lacks column {plan.columns[i].name}")
     return value
+
+
+def _value_or_none(raw: Raw, i: int, plan: Plan, unread: set[int], *, net: bool) -> Any:
+    try:
+        return _value(raw, i, plan)
+    except Terminal:
+        if not (net and plan.defined and plan.defined[i].silver in plan.unasked):
+            raise
+        unread.add(i)
+        return None
 
 
 def _value(raw: Raw, i: int, plan: Plan) -> Any:
