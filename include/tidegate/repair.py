@@ -21,7 +21,7 @@ from tidegate.lake import control
 from tidegate.lake.figures.verified import VERIFIED_ORDER
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.jobs.leases import take_lease
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_owner
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates
@@ -163,7 +163,7 @@ def verify_and_repair(
 
     Raises VerifyError, and what capture's and the snapshots' road raise.
     """
-    check_own(lake, pipeline.pipeline, pipeline_of(lake))
+    check_owner(lake, pipeline.pipeline)
     repairs = Repairs(pipeline, lake, connections, report, options.timeout_seconds)
     options = replace(options, report=report)
     asked = replace(options, on_different=repairs.note) if repair else options

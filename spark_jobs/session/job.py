@@ -22,7 +22,7 @@ from tidegate.errors import ConfigError, Terminal, TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.jobs.leases import take_lease
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_owner
 from tidegate.lake.storage.storage_options import delta_options
 from tidegate.log_lines import known, of_error
 
@@ -57,7 +57,7 @@ def sole(lake: LakeFiles, pipeline: str, job: str) -> Iterator[Lease]:
     """
     lease = take_lease(lake, pipeline, job, report=lambda line: log.warning("%s", line))
     with known(lambda: {"pipeline": pipeline}), lease as held:
-        check_own(lake, pipeline, pipeline_of(lake))
+        check_owner(lake, pipeline)
         yield held
 
 

@@ -13,7 +13,7 @@ from tidegate.config import Pipeline
 from tidegate.connections import Connections
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.people.audit import Author, PersonAction, Result, recorded
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_owner
 from tidegate.tables.actions_table import Act
 
 
@@ -34,6 +34,6 @@ class Desk:
 
     def recorded(self, act: Act, tables: tuple[str, ...], subject: str = "") -> AbstractContextManager[Result]:
         """As audit.recorded. Raises LakeRefused, too, in another pipeline's lake."""
-        check_own(self.lake, self.name, pipeline_of(self.lake))
+        check_owner(self.lake, self.name)
         ids = {"id": self.id} if self.id else {}
         return recorded(self.lake, PersonAction(self.name, act, tables, self.author, " ".join(subject.split()), **ids))

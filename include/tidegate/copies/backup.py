@@ -38,7 +38,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.unfinished import FOLDER, FolderKind, Paper
 from tidegate.lake.format.version import BEGUN_ID
 from tidegate.lake.jobs.leases import LEASES
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_owner
 from tidegate.limits import (
     COPY_AT_ONCE_FILES_MAX,
     COPY_ATTEMPTS_MAX,
@@ -373,7 +373,7 @@ def check_source(lake: LakeFiles, pipeline: str) -> None:
     if not contents(lake):
         remedy = "check lake.path, and whether its disk is mounted"
         raise LakeRefused("has no table, so nothing can be copied", where=lake.root, remedy=remedy)
-    check_own(lake, pipeline, pipeline_of(lake))
+    check_owner(lake, pipeline)
 
 
 def check_apart(lake: LakeFiles, other: LakeFiles) -> None:

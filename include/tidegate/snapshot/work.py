@@ -27,7 +27,7 @@ from tidegate.lake import control
 from tidegate.lake.figures.status import cut_ts, source_status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.jobs.leases import take_lease
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_owner
 from tidegate.lake.standing.held import held_tables
 from tidegate.limits import (
     REPORT_SECONDS,
@@ -199,7 +199,7 @@ class SnapshotWork:
                 waits[name] = tuple(sorted({*waits.get(name, ()), physical}))
             new = due(self.pipeline, waits, self.told.tables())
             if new:
-                check_own(self.lake, self.pipeline.pipeline, pipeline_of(self.lake))
+                check_owner(self.lake, self.pipeline.pipeline)
                 self._asked.add(request(self.lake, self.pipeline.pipeline, new, {BY_ITSELF: True}))
                 names = [f"{database}.{table}" for _, database, table in new]
                 more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""

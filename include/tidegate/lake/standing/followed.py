@@ -168,6 +168,11 @@ def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
         )
 
 
+def check_owner(lake: LakeFiles, pipeline: str) -> None:
+    """As check_own, with the owner as the lake has it. Raises LakeUnavailable, too."""
+    check_own(lake, pipeline, pipeline_of(lake))
+
+
 def check_not_anothers(lake: LakeFiles, pipeline: str) -> bool:
     """As check_own. If the owner can't be read, it only warns, and returns False.
 

@@ -24,7 +24,7 @@ from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.figures.status import captured_server
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.standing.followed import check_own, pipeline_of
+from tidegate.lake.standing.followed import check_owner
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.checking.idle_rules import idle_patterns, idle_rules
 from tidegate.mysql.checking.unfit_modes import unfit_mode, unfit_rules
@@ -109,7 +109,7 @@ def examine(
     examination, known, of_lake = Examination(pipeline.pipeline), dict[str, _Source](), ""
     try:
         check_writable(lake)
-        check_own(lake, pipeline.pipeline, pipeline_of(lake))
+        check_owner(lake, pipeline.pipeline)
         examination.lines.append(Line("lake", SourceVerdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
         of_lake, examination.lines = str(error), [failed("lake", error)]
