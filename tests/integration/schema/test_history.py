@@ -247,9 +247,10 @@ def test_a_baseline_from_which_nothing_was_captured_gives_way_to_the_next(
     lake = LakeFiles(str(tmp_path))
     baseline_writer(pipeline, "one", info, lake)(facts, facts.position)
     rows = control.read(lake, tables.SCHEMA_HISTORY).to_pylist()
-    assert sorted((row["database"], row["table"], row["kind"]) for row in rows) == sorted(
-        [("", "", "defaults"), (database, "", "defaults"), (database, "t", "baseline")]
-    )
+    # Databases of other tests on this server have their defaults recorded too.
+    ours = {(row["database"], row["table"], row["kind"]) for row in rows if row["database"] in ("", database)}
+    assert ours == {("", "", "defaults"), (database, "", "defaults"), (database, "t", "baseline")}
+    assert {row["kind"] for row in rows if row["database"] not in ("", database)} <= {"defaults"}
     mariadb.query("INSERT INTO t VALUES (1)", database=database)
     mariadb.query("CREATE TABLE u (a INT PRIMARY KEY)", database=database)
     with mariadb.connect() as connection:
