@@ -37,7 +37,7 @@ from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, un
 from tidegate.failpoint import failpoint
 from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
-from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.statement import DdlStatement, StatementTime
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.schema.model.server import ServerVersion
@@ -57,7 +57,7 @@ Name = tuple[str, str]  # database, table
 
 def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pairs]) -> DdlReplayed:
     """Append the window's new table versions and hold tables whose DDL can't be followed."""
-    window, ddl_times, new = planned.window, dict[tuple[str, int], int](), list[TableVersion]()
+    window, ddl_times, new = planned.window, dict[tuple[str, int], StatementTime](), list[TableVersion]()
     refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL and ref.whole]
     clusters = [pair for pair in pairs if pair.ddl or pair.tables]
     for ref in sorted(refs, key=lambda ref: (ref.source, ref.seq)):
@@ -66,7 +66,7 @@ def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pa
             continue
         for statement in _statements(app, window, ref):
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
-                ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
+                ddl_times[(ref.source, statement.commit_ts)] = statement.ran
                 new += _replay(app, window, ref.source, statement)
     for cluster in clusters:
         new += replay_jobs(app, cluster)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class SilverWriter:
     """Writes one logical table in one window; holds the table's own Spark session, once something asks for it.
 
-    ddl_times: (source, commit_ts) of the window's DDL -> when the statement ran, Unix microseconds.
+    ddl_times: (source, commit_ts) of the window's DDL -> when the statement ran, and in which zone.
     """
 
     app: Application

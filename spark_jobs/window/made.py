@@ -16,12 +16,13 @@ from spark_jobs.window.window import Accounted, PrewrittenSegment, StagedFile, S
 from tidegate.errors import Overtaken
 from tidegate.lake.figures.latency import Percentiles
 from tidegate.merge.phases import DdlPhase
+from tidegate.schema.ddl.statement import StatementTime
 from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.standing.standing import Standing
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.target import StagedUpsert
 
-DdlTimes = Mapping[tuple[str, int], int]  # (source, commit_ts) -> Unix microseconds
+DdlTimes = Mapping[tuple[str, int], StatementTime]  # by (source, commit_ts)
 _NAMED_MAX = 5  # tables named in a window's line of the log
 
 

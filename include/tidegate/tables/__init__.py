@@ -63,6 +63,7 @@ class SegmentFlag(IntFlag):
     GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on
     ROLLED_BACK = 64  # the transaction that it starts in ends in here, with ROLLBACK
     HAS_PREPARED = 256  # of SegmentKind.PREPARED
+    SYSTEM_IS_UTC = 512  # where a session's time zone is SYSTEM, that is UTC
     HAS_ANSWER = 128  # XA COMMIT or XA ROLLBACK: what a prewrite became, of this segment or an earlier one
 
 

@@ -15,7 +15,7 @@ from tidegate.errors import UnsupportedValue
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
-from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.statement import DdlStatement, StatementTime
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SchemaHistory
@@ -186,7 +186,8 @@ def _both(server: Server, database: str, added: list[tuple[str, str]], ran_us: i
             cursor.execute(f"SELECT {select} FROM (SELECT c{ts} AS c FROM t) x")
             truth = cursor.fetchone()[0]
             column = history.versions(database, "t")[-1].columns[-1]
-            value = pa.scalar(existing_row_value(column, ran_us or None), canonical(column).arrow).as_py()
+            ran = StatementTime(ran_us) if ran_us else None
+            value = pa.scalar(existing_row_value(column, ran), canonical(column).arrow).as_py()
             found[definition] = (int(value) if isinstance(value, bool) else value, truth)
     return found
 

@@ -37,7 +37,7 @@ from tidegate.binlog.rows.decode import TableChanges
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase
-from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.statement import DdlStatement, StatementTime
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SchemaHistory
@@ -90,7 +90,7 @@ class Shop:
         self.app = Application(background, pipeline, lake, BronzeIndex(lake))
         for source in self.SOURCES:
             self.app.histories[source] = SchemaHistory(source)
-        self.times: dict[tuple[str, int], int] = {}
+        self.times: dict[tuple[str, int], StatementTime] = {}
         self.files = 0
 
     def ddl(self, commit_ts: int, sql: str, source: str = "s") -> None:
@@ -100,7 +100,7 @@ class Shop:
             timestamp_us=stamp, charset="utf8mb4", server_version="9.7.0",
         )  # fmt: skip
         self.app.histories[source].replay(statement)
-        self.times[(source, commit_ts)] = stamp
+        self.times[(source, commit_ts)] = statement.ran
 
     def apply(self, low: int, cut: int, changes: dict[str, Rows], *, below: bool = False) -> Done:
         """changes: table of s, or `source.table` -> (commit_ts, op, row). below: in a window below the cut."""

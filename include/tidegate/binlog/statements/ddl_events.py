@@ -21,6 +21,7 @@ from tidegate.binlog.transaction_scan import STATEMENT
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentFlag
 
 
 def ddl_statements(segment: Segment) -> list[DdlStatement]:
@@ -44,6 +45,7 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
 
 def statement_of(index: EventIndex, number: int, query: Query) -> DdlStatement:
     """An event as a statement. query: from query_at."""
+    system_is_utc = query.time_zone == "SYSTEM" and SegmentFlag.SYSTEM_IS_UTC in index.segment.flags
     return DdlStatement(
         sql=query.sql,
         database=query.database,
@@ -56,6 +58,7 @@ def statement_of(index: EventIndex, number: int, query: Query) -> DdlStatement:
         server_version=index.format.server_version,
         legible=query.legible,
         said=query.said,
+        time_zone="UTC" if system_is_utc else query.time_zone,
     )
 
 

@@ -218,6 +218,7 @@ class BinlogReader:
             source.pipeline.capture.segment_bytes,
             ddl_tables,
             entry.semi_sync,
+            facts.utc_since,
         )
         self._cutter = Cutter(settings, checkpoint, facts.server_id, facts.server_uuid)
         request = dump_request(source.pipeline, source.source_name, facts, checkpoint)

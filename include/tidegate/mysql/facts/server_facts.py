@@ -67,7 +67,8 @@ class SourceFacts:
     variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
     grants don't let us look (hides_replications). binlog_do_dbs, binlog_ignore_dbs: the only logged databases, and the
     unlogged ones. cut_off: why nothing comes to it from its cluster any more, as to others of its nodes. managed: the
-    service that runs it.
+    service that runs it. utc_since: when it started, Unix seconds by its own clock, if its system's time zone is UTC;
+    else None.
     """
 
     where: str
@@ -89,6 +90,7 @@ class SourceFacts:
     semi_sync_replicas: int = 0
     cut_off: str = ""
     managed: Managed = ONES_OWN
+    utc_since: int | None = None
 
     @property
     def server(self) -> Server:
@@ -278,7 +280,20 @@ def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         semi_sync_replicas=_semi_sync_replicas(cursor),
         cut_off=read_cut_off(cursor, variables),
         managed=read_managed(cursor, variables),
+        utc_since=_utc_since(cursor, variables),
     )
+
+
+def _utc_since(cursor: Any, variables: Mapping[str, str]) -> int | None:
+    """A server reads its system's time zone once, when it starts."""
+    if variables.get("system_time_zone", "").upper() != "UTC":
+        return None
+    cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
+    row = cursor.fetchone()
+    # TZ=UTC-3 is called UTC, too.
+    cursor.execute("SELECT UNIX_TIMESTAMP(), CONVERT_TZ('2001-07-01', 'SYSTEM', '+00:00') = '2001-07-01'")
+    now, is_utc = cursor.fetchone()
+    return int(now) - int(row[1]) if row and is_utc else None
 
 
 def _semi_sync_replicas(cursor: Any) -> int:

@@ -85,9 +85,8 @@ class Cutter:
         self._state["stop_at"] = place.offset if place.open else 0
         self._state["lead"] = 0 if settings.semi_sync else LEAD
         self.log_end = LogEnd(int(self._state["position"]), settings.flavour, settings.dump)
-        self._ddl_tables: set[str] = set()
-        self._flags = SegmentFlag(0)
-        self._carried = Carried()
+        self._ddl_tables, self._carried = set[str](), Carried()
+        self._flags = self._of_file = SegmentFlag(0)
         self._begin()
 
     @property
@@ -223,6 +222,7 @@ class Cutter:
             return True, []
         if kind == EventType.FORMAT_DESCRIPTION:
             self._format_description, self._space.transaction[scan.CHECKSUM] = described_format(event, self.where)
+            self._of_file = self.settings.of_file(self._format_description)
             if self.open and not is_made_up(header) and restarted(event) and not self._state["stop_at"]:
                 self._give_up()
         if is_made_up(header) or (header.next_pos == 0 and not self.open):
@@ -321,7 +321,7 @@ class Cutter:
         self._space.begin_segment(self._memory.take(hard + PAYLOAD_SLACK_BYTES), hard)
         soft = 0 if self.ceiling.row_ms else self.settings.segment_bytes
         self._state["soft"] = _NEVER_CUT if self._state["stop_at"] else soft
-        self._ddl_tables, self._flags = set(), SegmentFlag(0)
+        self._ddl_tables, self._flags = set[str](), SegmentFlag(0)
         self._begun_open, self._prev_commit_ts = self.open, self.resolved_ts
         self._open_commit_ts = int(self._space.transaction[scan.CURRENT]) if self.open else 0
 
@@ -355,7 +355,7 @@ class Cutter:
         payload = memoryview(self._space.payload.data)[: int(state["length"])].toreadonly()
         if state["payloads"]:
             self._look_inside(self._space.payload[: int(state["length"])])
-        flags = self._flags | (SegmentFlag.OPEN_AT_START if self._begun_open else 0)
+        flags = self._flags | self._of_file | (SegmentFlag.OPEN_AT_START if self._begun_open else 0)
         flags |= SegmentFlag.OPEN_AT_END if self.open else 0
         flags |= SegmentFlag.HAS_PREPARED if kind is SegmentKind.PREPARED else 0
         segment = Segment(

@@ -6,10 +6,39 @@ Out: the statements that schema_history replays, in commit_ts order.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Final, NamedTuple
 
 from tidegate.schema.ddl.secrets import masked
+
+_OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)")
+_UTC: Final = frozenset({"utc", "etc/utc"})
+
+
+class StatementTime(NamedTuple):
+    """When a statement ran. unix_us: microseconds since the epoch, by the source's clock. offset: of
+    its session's time zone from UTC; None if the log doesn't say it.
+    """
+
+    unix_us: int
+    offset: timedelta | None = None
+
+
+def zone_offset(time_zone: str) -> timedelta | None:
+    """The offset of a session's time_zone, if it is one offset for all times.
+
+    None for SYSTEM, which is a setting of the server's machine, and for names of zones with rules:
+    the server's tables of rules may be older or newer than ours.
+    """
+    if time_zone.lower() in _UTC:
+        return timedelta()
+    match = _OFFSET.fullmatch(time_zone)
+    if match is None:
+        return None
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return -offset if match[1] == "-" else offset
 
 
 class SaidColumn(NamedTuple):
@@ -58,6 +87,7 @@ class DdlStatement:
     epoch, by the source's clock. charset: character_set_client by name, to read the bytes. legible:
     False if U+FFFD stands for invalid bytes, outside of comments. server_version: as in
     FORMAT_DESCRIPTION, e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
+    time_zone: the session's, "" if the log doesn't say it.
     """
 
     sql: str
@@ -71,6 +101,11 @@ class DdlStatement:
     server_version: str = ""
     legible: bool = True
     said: EventSaid = EventSaid()
+    time_zone: str = ""
+
+    @property
+    def ran(self) -> StatementTime:
+        return StatementTime(self.timestamp_us, zone_offset(self.time_zone))
 
     @property
     def flavour(self) -> str:

@@ -4,7 +4,7 @@ In:  the added column, and when the statement ran.
 Out: a Python value that pa.scalar(value, canonical(column).arrow) takes; None for NULL.
 
 The server writes these values itself, without a row event. If the statement alone doesn't give the
-value (an expression, a generated column, a time in the session's unknown time zone), that is
+value (an expression, a generated column, a time in a time zone that the log doesn't give), that is
 UnsupportedValue: the table waits for a snapshot. Rules: MySQL Reference Manual, "Data Type Default
 Values".
 """
@@ -23,6 +23,7 @@ from uuid import UUID
 
 from tidegate.errors import UnsupportedValue
 from tidegate.remedy import REFILL
+from tidegate.schema.ddl.statement import StatementTime
 from tidegate.schema.model.columns import Column, Generated
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
@@ -32,23 +33,26 @@ _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1
 _ZERO: Final = "0"  # DEFAULT 0: the zero date, or no time
 _DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65 digits; Python's own context has 28
 _UTC: Final = "+00:00"  # follows a TIMESTAMP literal whose zone is known
+_NOT_SAID: Final = "whose offset isn't known"
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
 
-def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
+def existing_row_value(column: Column, ran: StatementTime | None = None) -> Any:
     """The value of an added column in older rows.
 
-    timestamp_us: when the statement ran, microseconds since the epoch; None if it isn't known.
+    ran: when the statement ran; None if it isn't known.
     Raises UnsupportedValue if the value can't be known.
     """
     if column.generated is not Generated.NO or column.generation_expression or column.auto_increment:
         raise _unknown(column, "the server computed it for each row")
     kind = canonical(column)
     if column.default_is_expression:
-        return _now(column, kind, timestamp_us)
+        return _now(column, kind, ran)
     if column.default is not None:
         if UNKNOWN in column.default:
             raise _unknown(column, "information_schema doesn't show its default as it is")
+        if kind.kind is Kind.TIMESTAMP:
+            return _literal_timestamp(column, kind, ran)
         try:
             return _LITERALS[kind.kind](column, kind, column.default)
         except (KeyError, ValueError, InvalidOperation):
@@ -62,16 +66,34 @@ def _unknown(column: Column, why: str) -> UnsupportedValue:
     )
 
 
-def _now(column: Column, kind: CanonicalType, timestamp_us: int | None) -> datetime:
-    """A TIMESTAMP column's CURRENT_TIMESTAMP. A DATETIME's is in the session's time zone, which
-    isn't known here.
-    """
-    if kind.kind is not Kind.TIMESTAMP or not (column.default or "").upper().startswith("CURRENT_TIMESTAMP"):
+def _now(column: Column, kind: CanonicalType, ran: StatementTime | None) -> datetime:
+    """CURRENT_TIMESTAMP in a TIMESTAMP column. In a DATETIME column it is in the session's time zone."""
+    is_moment = kind.kind in (Kind.TIMESTAMP, Kind.DATETIME)
+    if not is_moment or not (column.default or "").upper().startswith("CURRENT_TIMESTAMP"):
         raise _unknown(column, f"the default is the expression {column.default}")
-    if timestamp_us is None:
+    if ran is None:
         raise _unknown(column, "nobody knows when the statement ran")
     step = 10 ** (6 - _fraction_digits(kind))
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=timestamp_us // step * step)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ran.unix_us // step * step)
+    if kind.kind is Kind.TIMESTAMP:
+        return moment
+    if ran.offset is None:
+        raise _unknown(column, f"CURRENT_TIMESTAMP is in the session's time zone, {_NOT_SAID}")
+    return (moment + ran.offset).replace(tzinfo=None)
+
+
+def _literal_timestamp(column: Column, kind: CanonicalType, ran: StatementTime | None) -> datetime | None:
+    """A literal without a zone is in the session's."""
+    text = column.default or ""
+    try:
+        value = _literal_datetime(column, kind, text.removesuffix(_UTC))
+    except ValueError:
+        raise _unknown(column, f"the default {text!r} isn't understood for this type") from None
+    if value is None or text.endswith(_UTC):
+        return value
+    if ran is None or ran.offset is None:
+        raise _unknown(column, f"a TIMESTAMP literal is in the session's time zone, {_NOT_SAID}")
+    return value - ran.offset
 
 
 def _implicit(column: Column, kind: CanonicalType) -> Any:
@@ -167,18 +189,15 @@ def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
     return date(year, month, day) if year and month and day else None
 
 
-def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetime | None:
+def _literal_datetime(_: Column, kind: CanonicalType, text: str) -> datetime | None:
     if text == _ZERO:
         return None
-    in_utc = text.removesuffix(_UTC)
-    match = _DATETIME.fullmatch(in_utc)
+    match = _DATETIME.fullmatch(text)
     if match is None:
         raise ValueError(text)
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     if not (year and month and day):
         return None
-    if kind.kind is Kind.TIMESTAMP and in_utc == text:
-        raise _unknown(column, "a TIMESTAMP literal is in the session's time zone")
     fraction = (match[7] or "").ljust(6, "0")
     if any(digit != "0" for digit in fraction[_fraction_digits(kind) :]):
         raise ValueError(text)  # the server rounds here, or cuts, depending on sql_mode
@@ -264,7 +283,6 @@ _LITERALS: Final[dict[Kind, Callable[[Column, CanonicalType, str], Any]]] = {
     Kind.BIT: _literal_bit,
     Kind.DATE: _literal_date,
     Kind.DATETIME: _literal_datetime,
-    Kind.TIMESTAMP: _literal_datetime,
     Kind.TIME: _literal_time,
     Kind.YEAR: _literal_year,
     Kind.TEXT: _literal_text,

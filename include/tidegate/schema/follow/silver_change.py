@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tidegate.schema.ddl.statement import StatementTime
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.follow.computed import computes_the_same, reads_default, renamed_between
 from tidegate.schema.follow.recast import Recast, recast
@@ -82,12 +83,12 @@ SilverAction = DropSilverColumn | RenameSilverColumn | AddSilverColumn | ChangeT
 
 
 def diff(
-    old: TableVersion, new: TableVersion, timestamp_us: int | None = None, apart: Collection[int] = ()
+    old: TableVersion, new: TableVersion, ran: StatementTime | None = None, apart: Collection[int] = ()
 ) -> list[SilverAction]:
     """Actions from old to new; [] if silver has nothing to do.
 
-    timestamp_us: when the statement between them ran, if known; a default CURRENT_TIMESTAMP needs
-    it. apart: ids of columns that silver lacks; it may have columns that are computed from them.
+    ran: when the statement between them ran, if known; a default CURRENT_TIMESTAMP needs it. apart: ids
+    of columns that silver lacks; it may have columns that are computed from them.
     Raises UnsupportedValue if the values of an added column in existing rows can't be known.
     """
     before = {column.id: column for column in old.columns}
@@ -112,7 +113,7 @@ def diff(
         else:
             actions += _change(was, now, names) or _computed_anew(now, shared, rewritten)
     added = [c for c in new.columns if c.id not in before and c.id not in apart]
-    actions += [AddSilverColumn(c, existing_row_value(c, timestamp_us)) for c in added]
+    actions += [AddSilverColumn(c, existing_row_value(c, ran)) for c in added]
     if old.key != new.key:
         actions.append(KeyChange(old.silver_key, new.silver_key))
     return actions
