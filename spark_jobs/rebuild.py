@@ -318,8 +318,8 @@ def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: C
         return EXIT_OK
     differences = plan.differences(spark)
     if differences is None:
-        report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
-        return EXIT_OK
+        report(f"not compared: no kept cut says how silver was at {plan.at_ts}: give --at a kept cut")
+        return EXIT_DIFFERENT
     if differences == (0, 0):
         report("equal" if plan.compares_all else "equal, its old versions left out: they hang on where windows end")
         return EXIT_OK

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.window.application import Application
@@ -27,7 +26,8 @@ from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.rows.table_rows import HeldError
 from tidegate.changelog.changelog_table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, finer, told
-from tidegate.changelog.rows import Name, segment_changes
+from tidegate.changelog.joining import Joining
+from tidegate.changelog.rows import Imaged, Name, as_changes, segment_images
 from tidegate.changelog.share import Reached, log_share
 from tidegate.columnar.decoded import RowsError
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
@@ -49,7 +49,7 @@ from tidegate.tables import State
 _T = TypeVar("_T")
 _Spans = Mapping[Name, CommitSpan]
 _Versions = Mapping[Name, Sequence[TableVersion]]
-_Changes = list[tuple[Name, pa.Table]]
+_Changes = list[Imaged]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,33 @@ def write_changelog(
         later = [segment for segment in committed if segment.source == source]
         answered = [_Asked(segment.ref, source, segment.answers, segment.names) for segment in later]
         for given in (whole, answered):
+            joining = Joining()
             for changes in _read(app, window, own_logs, given):
-                for name, rows in changes:
-                    log = own_logs[name]
-                    log.appending.add(finer(rows) if log.entry.name in by_keys.told else rows)
+                for imaged in changes:
+                    for parts in joining.take(imaged):
+                        _add(own_logs[imaged.name], parts, by_keys)
                 _write_large([log.appending for log in logs])
+            for parts in joining.rest():
+                _add(own_logs[parts[0].name], parts, by_keys)
+            _write_large([log.appending for log in logs])
     for log in (own for own in logs if own.entry.name in window.tables):  # else held with one before it
         for rows in by_keys.told.get(log.entry.name, ()):
             log.appending.add(rows.filter(pc.greater(rows["commit_ts"], log.after_ts)))
         log.lost = log.lost or by_keys.lacking.get(log.entry.name, "")
         _own(app, window, log.entry, partial(_finish, app, window, plans[log.entry.name], log))
     failpoint("apply_after_changelog")
+
+
+def _add(log: _Log, parts: list[Imaged], by_keys: MadeByKeys) -> None:
+    """Changes from images. If they can't be written, the changelog says that they are missing."""
+    try:
+        rows = as_changes(parts)
+    except (OSError, MemoryError, Transient):
+        raise
+    except Exception as error:  # noqa: BLE001 - told in the changelog, by its class
+        _lose([log], error if isinstance(error, Terminal) else unexpected(error))
+        return
+    log.appending.add(finer(rows) if log.entry.name in by_keys.told else rows)
 
 
 def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[], _T]) -> _T | None:
@@ -220,7 +236,7 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
             owner: str = wanted_of.owner,
         ) -> _Changes:
             wanted = {name: spans[name] for name in of}
-            return list(segment_changes(segment, versions, wanted, known=known, owner=owner))
+            return list(segment_images(segment, versions, wanted, known=known, owner=owner))
 
         yield _of_each(changes, logs, readable)
 

@@ -1,7 +1,7 @@
 """A segment's row changes as rows of changelogs.
 
-In:  a Segment, table versions, windows.
-Out: per table Arrow tables of changelog_table.SCHEMA, in log order.
+In:  Segments, table versions, windows.
+Out: per table Imaged values of each segment; of many, one Arrow table of changelog_table.SCHEMA.
 
 Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as
 silver's do. An object has the columns of the log's image. With binlog_row_image MINIMAL a before
@@ -11,7 +11,7 @@ image has the key alone, an after image the set columns; a missing column isn't 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -46,41 +46,73 @@ _FEEDS: Final[Mapping[tables.SegmentKind, ImageFeed]] = {
 _OPS = {IMAGE_INSERT: INSERT, IMAGE_BEFORE: UPDATE, IMAGE_DELETE: DELETE}
 
 
-def segment_changes(
-    segment: Segment,
-    versions: Mapping[Name, Sequence[TableVersion]],
-    windows: Mapping[Name, CommitSpan],
-    *,
-    known: Known,
-    owner: str = "",
-) -> Iterator[tuple[Name, pa.Table]]:
-    """owner: the tables' source, where it isn't the segment's own.
-
-    Raises as the kind's row_images does; UnknownEvent for a segment of a kind that has no rows.
-    """
-    if segment.kind is tables.SegmentKind.BINLOG:
-        for table_images in row_images(segment, versions, windows, known=known):
-            yield table_images.name, _rows(segment, _of_binlog(table_images), owner)
-        return
-    feed = _FEEDS.get(segment.kind)
-    if feed is None:
-        what = f"a changelog can't be made of segments of kind {segment.kind}"
-        raise UnknownEvent(what, where=segment.where, remedy="read silver, or leave it out of tables.changelog")
-    for other_images in feed(segment, versions, windows, known=known):
-        yield other_images.name, _rows(segment, _of_other(other_images), owner)
-
-
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Images of one table, of whatever kind of segment. gtids: commit_ts -> the transaction's name."""
+class Imaged:
+    """Images of one table in one segment, of whatever kind. gtids: commit_ts -> the transaction's
+    name, as far as it has one.
+    """
 
     name: Name
+    source: str
     version: TableVersion
     images: Images
     shown: tuple[ShownJson, ...]
     positions: npt.NDArray[np.int64]
     ordinals: npt.NDArray[np.int64]
     gtids: Mapping[int, str]
+    file: str = ""
+    seq: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.images.rows.nbytes)
+
+    def is_like(self, other: Imaged) -> bool:
+        """Whether the rows of both are written alike."""
+        if (self.name, self.source) != (other.name, other.source) or self.version is not other.version:
+            return False
+        return self.shown == other.shown and self.images.rows.schema == other.images.rows.schema
+
+
+def segment_images(
+    segment: Segment,
+    versions: Mapping[Name, Sequence[TableVersion]],
+    windows: Mapping[Name, CommitSpan],
+    *,
+    known: Known,
+    owner: str = "",
+) -> Iterator[Imaged]:
+    """owner: the tables' source, where it isn't the segment's own.
+
+    Raises as the kind's row_images does; UnknownEvent for a segment of a kind that has no rows.
+    """
+    source = owner or segment.source
+    if segment.kind is tables.SegmentKind.BINLOG:
+        for table_images in row_images(segment, versions, windows, known=known):
+            yield _of_binlog(segment, source, table_images)
+        return
+    feed = _FEEDS.get(segment.kind)
+    if feed is None:
+        what = f"a changelog can't be made of segments of kind {segment.kind}"
+        raise UnknownEvent(what, where=segment.where, remedy="read silver, or leave it out of tables.changelog")
+    for other_images in feed(segment, versions, windows, known=known):
+        yield _of_other(segment, source, other_images)
+
+
+def as_changes(parts: Sequence[Imaged]) -> pa.Table:
+    """Rows of a changelog, from images that are alike, in the order given."""
+    rows, first = _changes(_joined(parts))
+    part = np.repeat(np.arange(len(parts)), [len(imaged.ordinals) for imaged in parts])[first]
+    gtids = dict[int, str]()
+    for imaged in parts:
+        gtids |= imaged.gtids
+    columns = {
+        "file": pa.array([imaged.file for imaged in parts], pa.string()).take(pa.array(part)),
+        "gtid": _gtids(gtids, rows["commit_ts"].to_numpy()),
+        "seq": pa.array(np.array([imaged.seq for imaged in parts], np.int64)[part]),
+        "note": pa.nulls(len(first), pa.string()),
+    }
+    return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
 
 
 def made_changes(
@@ -92,8 +124,8 @@ def made_changes(
     plans = shown_plans(version)
     name, images = (version.database, version.table), Images(batch, None, 0)
     positions = np.array([pos for _, pos, _ in places], np.int64)
-    imaged = _Found(name, version, images, plans, positions, batch.column(tables.ORDINAL).to_numpy(), {})
-    rows, first = _changes(imaged, source)
+    ordinals = batch.column(tables.ORDINAL).to_numpy()
+    rows, first = _changes(Imaged(name, source, version, images, plans, positions, ordinals, {}))
     first_places = [places[at] for at in first.tolist()]
     columns = {
         "file": pa.array([file for file, _, _ in first_places], pa.string()),
@@ -104,24 +136,64 @@ def made_changes(
     return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
 
 
-def _of_binlog(logged: TableImages) -> _Found:
+def _of_binlog(segment: Segment, source: str, logged: TableImages) -> Imaged:
     shown = as_shown(logged.plan, ShownZeroDates.NULL).shown
-    shown = shown[: len(shown) - logged.plan.hidden]
-    return _Found(logged.name, logged.version, logged.images, shown, logged.positions, logged.ordinals, logged.gtids)
-
-
-def _of_other(logged: LoggedImages) -> _Found:
-    ordinals = logged.batch.column(tables.ORDINAL).to_numpy()
-    images = Images(logged.batch, logged.present, 0)
-    return _Found(
-        logged.name,
-        logged.version,
-        images,
-        shown_plans(logged.version),
-        logged.positions,
-        ordinals,
-        logged.transactions,
+    return Imaged(
+        name=logged.name,
+        source=source,
+        version=logged.version,
+        images=logged.images,
+        shown=shown[: len(shown) - logged.plan.hidden],
+        positions=logged.positions,
+        ordinals=logged.ordinals,
+        gtids=_of_images(logged.gtids, logged.images),
+        file=segment.file,
+        seq=segment.seq,
     )
+
+
+def _of_other(segment: Segment, source: str, logged: LoggedImages) -> Imaged:
+    images = Images(logged.batch, logged.present, 0)
+    return Imaged(
+        name=logged.name,
+        source=source,
+        version=logged.version,
+        images=images,
+        shown=shown_plans(logged.version),
+        positions=logged.positions,
+        ordinals=logged.batch.column(tables.ORDINAL).to_numpy(),
+        gtids=_of_images(logged.transactions, images),
+        file=segment.file,
+        seq=segment.seq,
+    )
+
+
+def _of_images(gtids: Mapping[int, str], images: Images) -> dict[int, str]:
+    """Those of transactions with an image here."""
+    stamps = np.unique(images.rows.column(tables.COMMIT_TS).to_numpy())
+    return {stamp: gtids[stamp] for stamp in stamps.tolist() if stamp in gtids}
+
+
+def _joined(parts: Sequence[Imaged]) -> Imaged:
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_batches([part.images.rows for part in parts])
+    present = None
+    if any(part.images.present is not None for part in parts):
+        present = np.concatenate([_present(part) for part in parts], axis=1)
+    return replace(
+        parts[0],
+        images=Images(rows, present, 0),
+        positions=np.concatenate([part.positions for part in parts]),
+        ordinals=np.concatenate([part.ordinals for part in parts]),
+    )
+
+
+def _present(part: Imaged) -> npt.NDArray[np.bool_]:
+    """As Images.present, with all that is there where that is None."""
+    if part.images.present is None:
+        return np.ones((len(part.shown), part.images.rows.num_rows), np.bool_)
+    return part.images.present[: len(part.shown)]
 
 
 def shown_plans(version: TableVersion) -> tuple[ShownJson, ...]:
@@ -130,20 +202,7 @@ def shown_plans(version: TableVersion) -> tuple[ShownJson, ...]:
     return tuple(ShownJson(plan, RawDate(_NO_CELL, 0, 0)) for plan in plans)
 
 
-def _rows(segment: Segment, imaged: _Found, owner: str) -> pa.Table:
-    rows, first = _changes(imaged, owner or segment.source)
-    count = len(first)
-    stamps = imaged.images.rows.column(tables.COMMIT_TS).to_numpy()[first]
-    columns = {
-        "file": pa.repeat(segment.file, count),
-        "gtid": _gtids(imaged.gtids, stamps),
-        "seq": pa.array(np.full(count, segment.seq, np.int64)),
-        "note": pa.nulls(count, pa.string()),
-    }
-    return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
-
-
-def _changes(imaged: _Found, source: str) -> tuple[dict[str, Any], npt.NDArray[np.int64]]:
+def _changes(imaged: Imaged) -> tuple[dict[str, Any], npt.NDArray[np.int64]]:
     """Columns that hang on the images alone, and the first image of each change."""
     changes = row_changes(imaged.images, imaged.shown, srids_apart=False)
     first = changes.first
@@ -154,7 +213,7 @@ def _changes(imaged: _Found, source: str) -> tuple[dict[str, Any], npt.NDArray[n
         "before": _side(changes.before, changes.op != IMAGE_INSERT),
         "after": _side(changes.after, changes.op != IMAGE_DELETE),
         "commit_ts": imaged.images.rows.column(tables.COMMIT_TS).take(pa.array(first)),
-        "source": pa.repeat(source, count),
+        "source": pa.repeat(imaged.source, count),
         "database": pa.repeat(imaged.name[0], count),
         "table": pa.repeat(imaged.name[1], count),
         "pos": pa.array(imaged.positions[first]),

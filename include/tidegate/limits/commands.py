@@ -43,6 +43,9 @@ TASK_PAUSE_SECONDS_MAX: Final = 60
 CHANGELOG_FILE_BYTES: Final = 64 * MIB
 # Rows of all changelogs of a window in memory: a lake may keep those of many tables.
 CHANGELOG_PENDING_BYTES: Final = 256 * MIB
+# Images of one table, and of all, that wait to be written as JSON together.
+CHANGELOG_TABLE_JOINED_BYTES: Final = 1 * MIB
+CHANGELOG_JOINED_BYTES: Final = 32 * MIB
 # A row group of a changelog. A reader holds one of each file that overlaps its place.
 CHANGELOG_GROUP_BYTES: Final = 8 * MIB
 # Changelogs' files of fewer bytes are packed, to about this much.

@@ -108,6 +108,8 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     with pytest.raises(UsageError, match="wasn't there yet"):
         rebuilt(road, spark, names["now"], str(first))
     _one_difference_is_found(road, spark, names["bag"], second)
+    code, line, _ = rebuilt(road, spark, names["bag"], str(second - 1))
+    assert (code, line) == (1, f"not compared: no kept cut says how silver was at {second - 1}: give --at a kept cut")
     silver = f"delta.`{road.lake.spark_uri(tables.silver_path(database, 'now'))}`"
     spark.sql(f"UPDATE {silver} SET n = 9 WHERE id = 100")  # behind tidegate's back
     newest = step("INSERT INTO db.now VALUES (101, 1)")
