@@ -83,8 +83,9 @@ class MysqlGtidSet:
                 merged.append(list(span))
         self.intervals[sid] = merged
 
-    def contains(self, sid: str, number: int) -> bool:
-        return any(first <= number <= last for first, last in self.intervals.get(sid, ()))
+    def overlaps(self, sid: str, low: int, high: int) -> bool:
+        """Whether any of [low, high] is in here."""
+        return any(first <= high and low <= last for first, last in self.intervals.get(sid, ()))
 
     def covers(self, other: MysqlGtidSet) -> bool:
         """Whether every GTID of other is in here."""

@@ -49,7 +49,7 @@ class GtidTracker:
                 self._add_mysql(self._tagged[high] if kind == TAGGED_GTID else _uuid(high, low), first, last, where)
 
     def _add_mysql(self, name: str, first: int, last: int, where: str) -> None:
-        if self._strict and (self._mysql.contains(name, first) or self._mysql.contains(name, last)):
+        if self._strict and self._mysql.overlaps(name, first, last):
             raise StreamCorrupt(
                 f"the server sent {name}:{first}-{last} again",
                 where=where,
