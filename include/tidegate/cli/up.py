@@ -37,7 +37,7 @@ def up(
 ) -> None:
     """Start Airflow on this computer for one pipeline, until Ctrl-C.
 
-    It needs about 1.4 GB of memory, 2.8 GB while Spark works. Each start is a fresh Airflow, without the runs and logs
+    It needs about 1.5 GB of memory, 2.8 GB while Spark works. Each start is a fresh Airflow, without the runs and logs
     of before (tables and progress are in the lake), unless --keep-history is given; a fresh one runs maintain at once.
     For several pipelines in one Airflow use an Airflow of your own: see docs/how-to/own-airflow.md.
     """
