@@ -50,6 +50,8 @@ def test_a_moment_is_the_servers_in_each_zone_whose_offset_the_log_gives(
     log = current_binlog(any_server)
     added = list(product(_ZONES, (*_BY_ZONE, *_ANYWHERE)))
     with any_server.connect(database) as connection, connection.cursor() as cursor:
+        if any_server.flavour == "mariadb":  # then the end of an ALTER is logged apart from its start
+            cursor.execute(f"SET binlog_alter_two_phase = {'ON' if algorithm == 'COPY' else 'OFF'}")
         cursor.execute("CREATE TABLE t (id INT)")
         cursor.execute("INSERT INTO t VALUES (1)")
         for at, (zone, definition) in enumerate(added):
