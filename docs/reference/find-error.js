@@ -248,6 +248,7 @@
     {"kind": "StrayValueLog", "after": "stop", "what": "the value log's segment … ends at …, bronze's of this number at …", "remedy": "another capture went on, or it belongs to another lake: move it away; what this log alone has is lost with it ('tidegate vlog cat' shows it)"},
     {"kind": "StrayValueLog", "after": "stop", "what": "… had acknowledged commits that this one may lack; nobody can send them again", "remedy": "… the loss. Then read the tables again: 'tidegate snapshot start'"},
     {"kind": "StrayValueLog", "after": "stop", "what": "… has acknowledged commits that bronze may lack; nobody can send them again", "remedy": "start capture on that log's machine, or move that folder here in place of this one. If it is lost for good, … the loss"},
+    {"kind": "LakeLost", "after": "stop", "what": "silver has … up to …, and bronze …: a part of bronze is lost, or an older copy was put back", "remedy": "…, with all of its folders; or begin a new lake (docs/production.md)"},
     {"kind": "LakeLost", "after": "stop", "what": "this machine has captured … before, and the lake has nothing of it", "remedy": "…; for a new lake move … away"},
     {"kind": "LakeUnavailable", "after": "retry", "what": "a commit failed (…), and whether it is there isn't known: …", "remedy": "check the lake's store; it is tried again and counts once"},
     {"kind": "LakeUnavailable", "after": "retry", "what": "a file of the lake can't be read or written: …", "remedy": "check the lake's disk or store, then run it again: what is erased stays so"},

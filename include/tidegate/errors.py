@@ -126,7 +126,7 @@ class StrayValueLog(Fenced):
 
 
 class LakeLost(Fenced):
-    """This machine has captured the source before, and the lake has no data of it."""
+    """This machine has captured the source before, or silver has it, and the lake lacks its data."""
 
 
 class LakeUnavailable(Transient):

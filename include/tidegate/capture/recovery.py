@@ -19,11 +19,15 @@ from tidegate.capture.checkpoint import Checkpoint, check_alike, check_belongs
 from tidegate.capture.lander import Backlog
 from tidegate.capture.value_log.folder import aside
 from tidegate.capture.value_log.log import Budget, ValueLog
+from tidegate.commit_ts import time_text
+from tidegate.config import Pipeline
 from tidegate.errors import LakeLost, LakeUnavailable, StrayValueLog
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing.followed import applied_upto
 from tidegate.remedy import PUT_BACK
 from tidegate.segments.segment import Segment
-from tidegate.tables import SegmentFlag
+from tidegate.tables import SEGMENTS, SegmentFlag
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +122,27 @@ def recover(
     tail = tail or next(bronze.newest_first(), None)  # if bronze ends with a heartbeat: one more look at its log
     backlog = Backlog(first, last, size) if first is not None and last is not None else None
     return Recovered(checkpoint, in_bronze[-1] if in_bronze else None, backlog, tail)
+
+
+def check_reaches(recovered: Recovered, lake: LakeFiles, pipeline: Pipeline, source: str) -> None:
+    """Refuse to go on from before silver's position: a part of bronze was lost, or an older copy of
+    it was put back. A new beginning would lack the changes in between, and changes that are captured
+    again may get lower commit_ts than before. Apply would pass over both.
+
+    A Pump joins at the cut, and has nothing below it. Raises LakeLost.
+    """
+    is_away = recovered.backlog is not None and recovered.backlog.first is None
+    if is_away or pipeline.sources[source].traits.pushes:
+        return
+    applied_ts, reached_ts = applied_upto(lake, pipeline.pipeline, source), recovered.checkpoint.resolved_ts
+    if applied_ts > reached_ts:
+        ends = f"ends at {time_text(reached_ts)}" if reached_ts else "has nothing of it"
+        raise LakeLost(
+            f"silver has {source} up to {time_text(applied_ts)}, and bronze {ends}: a part of bronze is lost, or an"
+            " older copy was put back",
+            where=lake.uri(SEGMENTS.path),
+            remedy=f"{PUT_BACK}, with all of its folders; or begin a new lake (docs/production.md)",
+        )
 
 
 def land_rest(bronze: Bronze, value_log: ValueLog, seq: int) -> Segment | None:

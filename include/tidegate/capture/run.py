@@ -27,7 +27,7 @@ from tidegate.capture.checkpoint import Checkpoint, is_landed
 from tidegate.capture.lander import Lander, LanderSettings, LoggedSegment
 from tidegate.capture.owing import Owing, owes
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
-from tidegate.capture.recovery import Recovered, open_and_recover
+from tidegate.capture.recovery import Recovered, check_reaches, open_and_recover
 from tidegate.capture.retries import Retries
 from tidegate.capture.source import Source, SourceReader
 from tidegate.capture.source_lease import SourceLease
@@ -156,7 +156,6 @@ class _Loop:
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         form, owner = settings.compression, run.pipeline.pipeline
         self.bronze = Bronze(run.lake, name, owner=owner, compression=form, continues=source.check_continues)
-        budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
         folder = settled_folder(
             run.pipeline, name, run.state_dir, lambda segment: is_landed(segment, self.bronze.segment(segment.seq))
         )
@@ -164,13 +163,14 @@ class _Loop:
         self.value_log, self.recovered = open_and_recover(
             self.bronze,
             folder,
-            budget,
+            Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes),
             source.nothing,
             promised=source.promises or owes(folder),
             has_begun=source.has_begun,
         )
         owing, owes_newly = Owing(run.lake, name), False
         try:
+            check_reaches(self.recovered, run.lake, run.pipeline, name)
             if source.promises:
                 owes_newly = owing.begin(self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)

@@ -35,7 +35,7 @@ def accept(
     from tidegate.capture.captured import Captured
     from tidegate.capture.checkpoint import is_landed
     from tidegate.capture.owing import Owing
-    from tidegate.capture.recovery import recover
+    from tidegate.capture.recovery import check_reaches, recover
     from tidegate.capture.value_log.folder import settled_folder
     from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
@@ -62,6 +62,7 @@ def accept(
         ending.callback(value_log.close)
         Owing(lake, name).check_none_elsewhere(value_log)  # a gap would get the numbers of its segments
         recovered = recover(bronze, value_log, server.nothing)
+        check_reaches(recovered, lake, loaded, name)  # apply would never see a gap below the cut
         captured = Captured(bronze, value_log, recovered.tail)
         gap = find_gap(server, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
         if gap is None:
@@ -71,9 +72,8 @@ def accept(
                 remedy="start capture",
             )
         segment = gap.segment
-        tables = (
-            "every table of the source" if EVERY_TABLE in segment.tables else ", ".join(segment.tables) or "no table"
-        )
+        named = ", ".join(segment.tables) or "no table"
+        tables = "every table of the source" if EVERY_TABLE in segment.tables else named
         typer.echo(f"{name}: {gap.why}")
         typer.echo(f"capture would go on at {segment.file}:{segment.end_pos} of {gap.where}; {tables} would wait")
         if not lost:

@@ -1,4 +1,4 @@
-"""A lake that is begun anew while capture's folder still has the value log of the one before."""
+"""A lake that is begun anew, or has lost its bronze, behind what was captured and applied."""
 
 from __future__ import annotations
 
@@ -72,3 +72,24 @@ def test_an_empty_lake_in_the_place_of_a_lost_one_is_refused_until_the_value_log
     road.apply()
     states = last_states(road.lake)
     assert states[f"{database}.busy"].lacks_rows
+
+
+def test_a_lake_that_lost_its_bronze_is_not_gone_on_with(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """If the server has purged its log meanwhile, capture would begin above silver's cut; what lies between is lost."""
+    database = fresh_database(any_server)
+    any_server.query("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
+    road = Road(any_server, tmp_path, include=f"{database}.*")
+    road.capture()
+    any_server.query("INSERT INTO t VALUES (1)", database=database)
+    road.capture()
+    road.apply()
+    for lost in (Path(road.lake.root, "bronze"), tmp_path / "state"):
+        shutil.rmtree(lost)
+    road.lake = LakeFiles(road.lake.root)
+    any_server.query("INSERT INTO t VALUES (2)", database=database)
+    with pytest.raises(LakeLost, match=r"silver has one up to .*, and bronze has nothing of it: a part of bronze is"):
+        road.capture()
+    assert not Path(road.lake.root, "bronze").exists()
+    assert set(control.read(road.lake, SCHEMA_HISTORY)["version"].to_pylist()) == {1}, "nothing began anew"

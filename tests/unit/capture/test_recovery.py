@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.support.segments import segment
 from tidegate.capture.lander import Backlog, Lander, LanderSettings
-from tidegate.capture.recovery import open_and_recover, recover
+from tidegate.capture.recovery import check_reaches, open_and_recover, recover
 from tidegate.capture.value_log.log import Budget, ValueLog
-from tidegate.errors import Fenced, StreamCorrupt
+from tidegate.config import Pipeline, parse
+from tidegate.errors import Fenced, LakeLost, StreamCorrupt
+from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing.followed import CATCHING_UP, FollowedChange, Selection, rows_of
 from tidegate.mysql.stream.place import NOTHING
 from tidegate.segments.segment import Segment
-from tidegate.tables import SegmentFlag
+from tidegate.tables import CUTS, FOLLOWED, SegmentFlag
 
 SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)
 
@@ -138,3 +142,59 @@ def test_a_value_log_that_continues_bronze_lands(bronze: Bronze, tmp_path: Path)
     assert recovered.backlog is not None
     assert recovered.backlog.first is not None
     assert (recovered.checkpoint.seq, recovered.checkpoint.place.offset) == (5, 500)
+
+
+def followed(lake: LakeFiles, kind: str, cut_ts: int, *changes: FollowedChange) -> Pipeline:
+    """A pipeline of a source, and another one, that apply follows up to a cut. kind: the source's part of the file."""
+    text = (
+        f"pipeline: p\nlake: {{path: {lake.root}}}\nsources: {{one: {{{kind}}}, two: {{conn_id: b, flavour: mysql}}}}\n"
+    )
+    pipeline = parse(f"{text}tables: {{include: ['*.*']}}\n", where="test")
+    control.append(lake, FOLLOWED, rows_of(1, "p", changes, Selection.of(pipeline), 0))
+    row = {"cut_ts": cut_ts, "table": "", "delta_version": -1, "applied_ts": cut_ts, "state": "active"}
+    control.append(lake, CUTS, [row | {"published_at": datetime.now(UTC)}], ("tidegate/p/cuts", cut_ts))
+    return pipeline
+
+
+@pytest.mark.parametrize(
+    ("landed", "logged", "ends"), [(5, 0, ""), (2, 5, ""), (2, 0, "ends at"), (0, 0, "has nothing")]
+)
+def test_a_bronze_that_ends_before_silvers_position_is_refused(
+    bronze: Bronze, tmp_path: Path, landed: int, logged: int, ends: str
+) -> None:
+    """It was lost, or an older copy was put back. The value log may have what it lacks."""
+    lake = LakeFiles(str(tmp_path / "lake"))
+    pipeline = followed(lake, "conn_id: a, flavour: mariadb", 500)
+    if landed:
+        bronze.append(OURS[:landed])
+    log = written(tmp_path, OURS[:logged])
+    try:
+        recovered = recover(bronze, log, NOTHING)
+    finally:
+        log.close()
+    if not ends:
+        check_reaches(recovered, lake, pipeline, "one")
+        return
+    with pytest.raises(LakeLost, match=rf"silver has one up to .*, and bronze {ends}.*or begin a new lake"):
+        check_reaches(recovered, lake, pipeline, "one")
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("conn_id: a, flavour: mariadb", [FollowedChange("one", CATCHING_UP, 200)]),
+        ("conn_id: a, flavour: tidb, listen: ['unix:/x']", []),
+    ],
+    ids=["a source behind the cut", "a Pump, which joins at the cut"],
+)
+def test_what_apply_hasnt_taken_yet_needs_no_bronze(
+    bronze: Bronze, tmp_path: Path, kind: str, changes: list[FollowedChange]
+) -> None:
+    lake = LakeFiles(str(tmp_path / "lake"))
+    pipeline = followed(lake, kind, 500, *changes)
+    bronze.append(OURS[:2])
+    log = written(tmp_path, [])
+    try:
+        check_reaches(recover(bronze, log, NOTHING), lake, pipeline, "one")
+    finally:
+        log.close()

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 FOLLOWED, CATCHING_UP = "followed", "catching_up"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
 _SELECTS: Final = ("include", "exclude", "routes")
+_UNREADABLE: Final = (TidegateError, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,21 @@ def load(lake: LakeFiles) -> FollowedSources:
     return followed
 
 
+def applied_upto(lake: LakeFiles, pipeline: str, source: str) -> int:
+    """Up to where silver has a source's changes, except for waiting tables; 0 before apply followed
+    it. If that can't be read, it only warns: capture can't wait.
+    """
+    cuts = DeltaLog(lake.uri(tables.CUTS.path), lake.storage_options, keep=no_files)
+    try:
+        followed = load(lake)
+        cut_ts = cuts.state().transaction(f"tidegate/{pipeline}/cuts")
+    except _UNREADABLE as error:
+        log.warning("up to where silver has %s can't be read: %s", source, error)
+        return 0
+    is_followed = followed.selection is not None and source in followed.selection.sources
+    return followed.position(source, cut_ts) if is_followed else 0
+
+
 def pipeline_of(lake: LakeFiles) -> str:
     """The pipeline this lake belongs to; "" before a capture's first commit. Raises LakeUnavailable."""
     rows = control.read(lake, tables.FOLLOWED, columns=["number", "pipeline"]).sort_by("number")
@@ -180,7 +196,7 @@ def check_not_anothers(lake: LakeFiles, pipeline: str) -> bool:
     """
     try:
         owner = pipeline_of(lake)
-    except (TidegateError, OSError, pa.ArrowException) as error:
+    except _UNREADABLE as error:
         log.warning("whose lake %s is can't be read: %s", lake.root, error)
         return False
     check_own(lake, pipeline, owner)
