@@ -20,6 +20,8 @@ NEW_LAKE: Final = (
 )
 # Of a lake that is empty where another one was.
 PUT_BACK: Final = "look whether its disk is mounted and lake.path is right, or restore a backup"
+# Of bronze/segments without all of its files. An older copy of the whole table is refused: silver is ahead of it.
+BRONZE_BACK: Final = "put its missing files back from a copy, or restore a whole backup; or begin a new lake path"
 _BY_ITSELF: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
 _OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
 _JUDGED: Final = (

@@ -34,6 +34,7 @@ from tidegate.lake.bronze.file import reading
 from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_TAIL_COMMITS_MAX
+from tidegate.remedy import BRONZE_BACK
 from tidegate.segments.segment import WHOLE_KINDS, Segment
 from tidegate.segments.window import SegmentRef, reaching_back, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
@@ -130,7 +131,7 @@ class BronzeIndex:
             raise LakeRefused(
                 f"bronze {'lacks' if first > wanted else 'holds twice'} segment {min(first, wanted)}",
                 where=f"{source} in {self._lake.uri(SEGMENTS.path)}",
-                remedy="restore bronze/segments from a copy, or start a new lake path",
+                remedy=BRONZE_BACK,
             )
 
     def _take(self, version: int) -> bool:

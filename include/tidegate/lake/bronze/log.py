@@ -27,6 +27,7 @@ from tidegate.delta.table.state import NO_TABLE, Action, Keep, TableState
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, BRONZE_REMOVED_SECONDS_MIN
+from tidegate.remedy import BRONZE_BACK
 from tidegate.tables import SEGMENTS
 
 APPEND_ONLY: Final = "delta.appendOnly"
@@ -266,5 +267,5 @@ def _not_dense(where: str, source: str, what: str, low: int, high: int) -> LakeR
     return LakeRefused(
         f"bronze of {source} has a gap: {what} (seq {low} and {high})",
         where=where,
-        remedy="restore bronze/segments from a copy, or start a new lake path",
+        remedy=BRONZE_BACK,
     )

@@ -45,6 +45,7 @@ from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of, propertie
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing.followed import check_not_anothers, check_own
 from tidegate.limits import BRONZE_BACKOFF_SECONDS, BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
+from tidegate.remedy import BRONZE_BACK
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
 from tidegate.tables.owner import owner_app_id, owner_of
@@ -151,7 +152,7 @@ class Bronze:
                     return segments
         if not segments and not self.last_seq:
             return []
-        raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
+        raise Fenced("bronze begins inside a transaction", where=self.source, remedy=BRONZE_BACK)
 
     def newest_first(self) -> Iterator[Segment]:
         """Segments with bytes, the newest first. Payload and context stay empty. Raises
@@ -341,7 +342,7 @@ class Bronze:
         return Fenced(
             f"bronze ends at seq {ends}, its application transaction says {wanted}",
             where=f"{self.source} in {self.url}",
-            remedy="restore the table, or start a new lake path",
+            remedy=BRONZE_BACK,
         )
 
 

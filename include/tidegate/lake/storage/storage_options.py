@@ -115,7 +115,7 @@ def lake_root(path: str, home: Path) -> str:
         raise ConfigError(
             "a URL of a store may have no key, user or query in it",
             where=f"{parts.scheme}://...",
-            remedy="put keys into the extra of the lake's connection (lake.conn_id), and leave them out of the URL",
+            remedy="put keys into the extra of the connection (conn_id beside the path), and leave them out of the URL",
         )
     if "#" in path or "?" in path:  # the path would end there, and all tables would lie in one folder
         raise ConfigError(
