@@ -152,6 +152,7 @@
     {"kind": "SourceUnavailable", "after": "retry", "what": "it can't be …: …", "remedy": "check the source's store"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "it is server …", "remedy": "it isn't used"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "no host was asked", "remedy": "try again"},
+    {"kind": "SourceUnavailable", "after": "retry", "what": "no keys are given for this store, and this machine's cloud gives none", "remedy": "name a connection (the source's conn_id) whose extra has …: docs/object-stores.md"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "none of the source's hosts is server …, which was captured last: …", "remedy": "it is tried again; once capture goes on at another host that one is used"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "our row of … is gone", "remedy": "leave that table to tidegate"},
     {"kind": "SourceUnavailable", "after": "retry", "what": "silent for … s, heartbeats included", "remedy": "check the network"},

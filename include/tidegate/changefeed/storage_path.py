@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from obstore import exceptions
 from obstore.store import LocalStore
 
-from tidegate.delta.stores.object_store import bucket
+from tidegate.delta.stores.object_store import bucket, keys_wanted
 from tidegate.errors import LakeRefused, SourceRefused, SourceUnavailable
 from tidegate.limits import TICDC_LIST_FILES_MAX
 
@@ -115,6 +115,12 @@ class Storage:
                 remedy="check what the source's connection may do",
             ) from error
         except (exceptions.BaseError, OSError, ValueError) as error:
+            if keys := keys_wanted(self.where, error):
+                raise SourceUnavailable(
+                    "no keys are given for this store, and this machine's cloud gives none",
+                    where=where,
+                    remedy=f"name a connection (the source's conn_id) whose extra has {keys}: docs/object-stores.md",
+                ) from error
             raise SourceUnavailable(
                 f"it can't be {done}: {_line(error)}", where=where, remedy="check the source's store"
             ) from error

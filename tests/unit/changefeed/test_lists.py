@@ -20,7 +20,7 @@ from tidegate.changefeed.folders import Folders
 from tidegate.changefeed.storage_path import Storage
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Csv, Protocol
-from tidegate.errors import SourceRefused
+from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.mysql.checking.examination import Line, SourceVerdict
 from tidegate.ticdc.pieces import Form
 
@@ -165,3 +165,12 @@ def test_a_folder_of_this_machine_asks_no_store(tmp_path: Path) -> None:
     folders = Folders(Storage(str(feed.path), {}), FORM)
     folders.look(ts(1))
     assert (folders.lists, len(list(folders.streams))) == (0, 1)
+
+
+def test_a_path_without_keys_is_told_so_and_not_the_address_of_a_cloud() -> None:
+    path = Storage("s3://b/feed", {"aws_metadata_endpoint": "http://127.0.0.1:1", "aws_allow_http": "true"})
+    with pytest.raises(
+        SourceUnavailable, match=r"no keys are given for .*the source's conn_id.* AWS_ACCESS_KEY_ID"
+    ) as error:
+        path.listed("")
+    assert "127.0.0.1" not in str(error.value)

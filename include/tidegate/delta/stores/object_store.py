@@ -60,6 +60,12 @@ _KEYS: Final = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "goog
 _AZURE_KEYS: Final = "azure_storage_account_name and azure_storage_account_key"
 
 
+def keys_wanted(url: str, error: Exception) -> str:
+    """The options that a store's client lacks, for people; "" if it failed for another reason."""
+    is_why = _CLOUD.search(str(error)) is not None
+    return _KEYS.get(urlsplit(url).scheme.replace("s3a", "s3"), _AZURE_KEYS) if is_why else ""
+
+
 class ObjectStore:
     """One folder. Thread-safe."""
 
@@ -164,8 +170,7 @@ class ObjectStore:
                     where=self.where,
                     remedy=CONDITIONS_REMEDY,
                 ) from error
-            if _CLOUD.search(str(error)):
-                keys = _KEYS.get(urlsplit(self.where).scheme.replace("s3a", "s3"), _AZURE_KEYS)
+            if keys := keys_wanted(self.where, error):
                 raise LakeUnavailable(
                     "no keys are given for this store, and this machine's cloud gives none",
                     where=self.where,
