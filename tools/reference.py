@@ -199,10 +199,14 @@ def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:
         return node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part, constants) for part in node.values)
+    if isinstance(node, ast.FormattedValue) and node.conversion == -1 and node.format_spec is None:
+        return _text(node.value, constants)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _text(node.left, constants) + _text(node.right, constants)
     if isinstance(node, ast.Name) and node.id in constants:
         return _text(constants[node.id], {})
+    if isinstance(node, ast.Name) and isinstance(said := getattr(remedies, node.id, None), str):
+        return said
     remedy = _remedy(node, constants)
     return UNKNOWN if remedy is None else str(remedy)
 

@@ -12,6 +12,7 @@ from tools import reference
 
 from tests.dags.browser import browser
 from tests.kit.pipeline_views import CHASING, view
+from tidegate import remedy
 from tidegate.pipelines.plain_keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,12 @@ def test_every_class_of_an_error_has_a_heading_to_link_to() -> None:
     headings = set(re.findall(r"^## (\w+)$", (FOLDER / "errors.md").read_text(), re.MULTILINE))
     linked = set(re.findall(r"\[(\w+)\]\(errors\.md#\w+\)", (FOLDER / "find-error.md").read_text()))
     assert linked == headings == {name for name, _ in reference._kinds()}
+
+
+def test_a_way_out_that_several_errors_have_is_on_the_page_whole() -> None:
+    page = (FOLDER / "errors.md").read_text()
+    shared = remedy.NEW_LAKE, remedy.PUT_BACK, remedy.BRONZE_BACK, remedy.REPORT
+    assert [text for text in shared if text.replace("`", "'") not in page] == []
 
 
 def test_a_pasted_message_finds_its_error(tmp_path: Path) -> None:

@@ -366,5 +366,6 @@ class Job:
             )  # fmt: skip
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StreamCorrupt(
-                f"a DDL job isn't as TiDB 7.5 writes it: {type(error).__name__}: {error}", remedy=f"{REPORT}s JSON"
+                f"a DDL job isn't as TiDB 7.5 writes it: {type(error).__name__}: {error}",
+                remedy=f"{REPORT} and the job's JSON",
             ) from None
