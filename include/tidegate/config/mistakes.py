@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from tidegate.config.pipeline import Pipeline
 from tidegate.config.source_keys.sources import KINDS, MysqlSource
-from tidegate.config.table_keys.tables import Route
 from tidegate.errors import ConfigError
 
 _SHOWN_MAX: Final = 5  # one line of a terminal's log is still read
@@ -32,6 +31,15 @@ _WORDS: Final = {
     "int_from_float": "must be a whole number",
     "string_type": "must be text: put it in quotes",
     "too_short": "must not be empty",
+}
+# What a text of this key must be, where it isn't; without the text, which may have a password in it.
+_FORMS: Final = {
+    "status_url": "must be http://host:port or https://host:port, without a login",
+    "advertise": "must be host:port",
+    "driver_memory": "must be a whole number and m or g, as 2g",
+    "to": "must be database.table, each without a dot",
+    "name": "must be a letter, then letters, digits and _",
+    "notifier": "must be the whole name of a class, as package.module.Class",
 }
 
 
@@ -75,8 +83,10 @@ def _said(keys: list[str], mistake: Any) -> str:
         choices = _MEMBER.sub(r"\1", mistake["ctx"]["expected"])
         more = "; of TiDB 'tidb' or 'ticdc'" if keys[-1] == "flavour" else ""
         return f"is {given!r}, and must be {choices}{more}"
-    if kind == "string_pattern_mismatch" and (keys == ["pipeline"] or keys[0] == "sources"):
+    if kind == "string_pattern_mismatch" and (keys == ["pipeline"] or (keys[0] == "sources" and len(keys) == 2)):
         return f"{given!r} must be a letter, then letters, digits and _, 64 at most"
+    if kind == "string_pattern_mismatch" and keys[-1] in _FORMS:
+        return _FORMS[keys[-1]]
     if kind in _WORDS:
         return _WORDS[kind]
     text = str(mistake["msg"]).removeprefix("Value error, ")
@@ -92,11 +102,15 @@ def _owner(keys: list[str], mistake: Any) -> type[BaseModel]:
     """The section that a key is in."""
     owner: type[BaseModel] = Pipeline
     for key in keys[:-1]:
-        annotation = owner.model_fields[key].annotation if key in owner.model_fields else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            owner = annotation
-        elif key == "sources":
+        if key == "sources":
             owner = next((kind for mark, kind in KINDS.items() if mark in mistake["loc"]), MysqlSource)
-        elif key == "routes":
-            owner = Route
+        elif key in owner.model_fields:
+            owner = _section_in(owner.model_fields[key].annotation) or owner
     return owner
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    """The first section in the type of a key: itself, or one of a list or a mapping."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((section for part in get_args(annotation) if (section := _section_in(part)) is not None), None)

@@ -7,6 +7,7 @@ import pytest
 from tidegate.config import parse
 from tidegate.errors import ConfigError
 
+PUMP_OF = "{{conn_id: c, flavour: tidb, listen: ['unix:/x'], status_url: '{}'}}"
 BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
 
 
@@ -76,6 +77,17 @@ def test_the_shadow_of_a_kept_table_is_known_by_its_name(table: str, follows: bo
             ("['a.*']", "['a.*'], routes: [{match: a.b, too: c.d}]"),
             "tables.routes.0.too: unknown key; did you mean to?",
         ),
+        (("['a.*']", "['a.*'], routes: [{match: a.b, to: c}]"), "tables.routes.0.to: must be database.table, each"),
+        (
+            ("['a.*']", "['a.*'], computed: [{match: a.b, name: c, type: int, sql: '1'}]"),
+            "tables.computed.0.sql: unknown key; known keys here: match, name, type, expression",
+        ),
+        (("tables:", "alerts: {notifiers: {a: {class: b.C}}}\ntables:"), "known keys here: notifier, arguments"),
+        (("tables:", "apply: {driver_memory: 2GB}\ntables:"), "apply.driver_memory: must be a whole number and m or g"),
+        (
+            ("{conn_id: c, flavour: mysql}", PUMP_OF.format("tidb:10080")),
+            "sources.s.status_url: must be http://host:port",
+        ),
     ],
 )
 def test_a_mistake_is_said_in_the_words_of_who_writes_the_file(change: tuple[str, str], told: str) -> None:
@@ -83,6 +95,14 @@ def test_a_mistake_is_said_in_the_words_of_who_writes_the_file(change: tuple[str
         parse(BASE.replace(*change), where="p.yaml")
     assert told in str(refused.value)
     assert "more)" not in str(refused.value)
+
+
+def test_a_login_in_the_address_of_tidbs_status_port_is_refused_and_not_repeated() -> None:
+    text = BASE.replace("{conn_id: c, flavour: mysql}", PUMP_OF.format("http://me:s3cret@tidb:10080"))
+    with pytest.raises(ConfigError, match=r"status_url: must be http://host:port .*, without a login") as refused:
+        parse(text, where="p.yaml")
+    assert "s3cret" not in str(refused.value)
+    parse(text.replace("me:s3cret@", ""), where="p.yaml")
 
 
 def test_all_mistakes_are_said_at_once_each_with_its_line() -> None:

@@ -111,7 +111,7 @@ class TidbSource(AnySourceSection):
     )
     status_url: str | None = Field(
         None,
-        pattern=r"^https?://",
+        pattern=r"^https?://[^\s/@]+(/[^\s@]*)?$",
         description="TiDB's status port, http://host:10080. The Pump asks it for the result of transactions whose"
         " Commit or Rollback got lost. Empty: these transactions wait, and all later ones too",
     )
