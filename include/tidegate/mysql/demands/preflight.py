@@ -21,12 +21,17 @@ from tidegate.errors import SourceRefused
 from tidegate.limits import BINLOG_KEPT_HOURS, HAND_OVER_SECONDS
 from tidegate.mysql.demands.service_commands import KEEP_BINLOG, command_of
 from tidegate.mysql.facts.managed import Service
-from tidegate.mysql.facts.server_facts import SourceFacts
+from tidegate.mysql.facts.server_facts import EVENT_FILTERS, SourceFacts
 
 # Whether commits wait for a replica's reply, in MySQL since 8.0.26, and before and in MariaDB.
 _SEMI_SYNC: Final = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
 _SEMI_SYNC_TIMEOUT: Final = ("rpl_semi_sync_source_timeout", "rpl_semi_sync_master_timeout")
 _LOGS_REPLICATED: Final = ("log_replica_updates", "log_slave_updates")
+# Variables by which a replica skips events, by any of their names, and the values with which it skips none.
+_SKIPS: Final = (
+    (("replica_skip_errors", "slave_skip_errors"), ("", "OFF")),
+    (("replicate_events_marked_for_skip",), ("", "REPLICATE")),
+)
 
 
 # Below MariaDB's default of a gigabyte, as a person may set it.
@@ -185,20 +190,36 @@ def _filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
 def _replication_filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     """A replica with filters doesn't log what it leaves out. Its GTIDs are the primary's, so nothing shows the gap."""
     for replication in facts.replications:
-        lacking = [setting for setting, items in replication.filters if _leaves_out(setting, items, facts, wanted)]
+        of_tables = [(setting, items) for setting, items in replication.filters if setting not in EVENT_FILTERS]
+        lacking = [setting for setting, items in of_tables if _leaves_out(setting, items, facts, wanted)]
         if lacking:
             yield _refuse(
                 f"it replicates from {replication.primary} without all that the pipeline keeps:"
                 f" {', '.join(name.replace('_', '-') for name in lacking)}",
                 "capture from the primary, or take these filters off the replica and build it anew",
             )
-        elif replication.filters:
+        elif of_tables:
             yield _caution(
                 f"it replicates from {replication.primary} with filters"
-                f" ({', '.join(name.replace('_', '-') for name, _ in replication.filters)}), and they drop none of"
+                f" ({', '.join(name.replace('_', '-') for name, _ in of_tables)}), and they drop none of"
                 " the pipeline's tables here",
                 "capture from the primary where a table may be missing here",
             )
+
+
+def _skips(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
+    """No log of a replica has the events that it skips. On MySQL its GTIDs are the primary's all the same."""
+    filters = [pair for replication in facts.replications for pair in replication.filters]
+    skips = [f"{setting}: {', '.join(items)}" for setting, items in filters if setting in EVENT_FILTERS]
+    if facts.replications:
+        skips += [
+            f"{names[-1]}: {value}" for names, none in _SKIPS if (value := facts.value(*names)).upper() not in none
+        ]
+    if skips:
+        yield _caution(
+            f"this replica skips events of its primary ({'; '.join(skips)}): their rows are neither here nor in silver",
+            "capture from the primary; or take this setting off the replica, and build it anew",
+        )
 
 
 def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted: SourceDemands) -> bool:
@@ -342,6 +363,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _replicated,
     _filters,
     _replication_filters,
+    _skips,
     _log_engine,
     _fragments,
     _names,

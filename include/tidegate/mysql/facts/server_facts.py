@@ -29,8 +29,10 @@ SERVER_IDS: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('server_id', 'server_uuid', 'server_uid', 'wsrep_on', 'wsrep_node_name', 'version')"
 )
-# Columns of SHOW REPLICA STATUS, in lower case.
+# Columns of SHOW REPLICA STATUS, in lower case: of servers and GTID domains, then of tables.
+EVENT_FILTERS: Final = ("replicate_ignore_server_ids", "replicate_do_domain_ids", "replicate_ignore_domain_ids")
 REPLICATION_FILTERS: Final = (
+    *EVENT_FILTERS,
     "replicate_do_db",
     "replicate_ignore_db",
     "replicate_do_table",

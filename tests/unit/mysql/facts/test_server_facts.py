@@ -156,6 +156,26 @@ def test_a_replica_that_leaves_out_what_is_kept_is_refused(
         assert "with filters" in caution
 
 
+@pytest.mark.parametrize(
+    ("filters", "variables", "said"),
+    [
+        ((("replicate_ignore_domain_ids", ("3", "4")),), {}, "replicate_ignore_domain_ids: 3, 4"),
+        ((("replicate_ignore_server_ids", ("9",)),), {}, "replicate_ignore_server_ids: 9"),
+        ((), {"slave_skip_errors": "1062,1032"}, "slave_skip_errors: 1062,1032"),
+        ((), {"replicate_events_marked_for_skip": "FILTER_ON_MASTER"}, "marked_for_skip: FILTER_ON_MASTER"),
+        ((), {"replica_skip_errors": "OFF", "replicate_events_marked_for_skip": "REPLICATE"}, ""),
+    ],
+)
+def test_a_replica_that_skips_events_is_named(
+    filters: tuple[tuple[str, tuple[str, ...]], ...], variables: dict[str, str], said: str
+) -> None:
+    """It has the primary's GTIDs, and not all of its rows: nothing else shows it."""
+    replication = Replication("primary:3306", "", applies=True, filters=filters)
+    cautions = preflight(facts(replications=(replication,), also={"log_slave_updates": "ON"} | variables), WANTED)
+    assert [said in caution for caution in cautions] == [True] * bool(said)
+    assert preflight(facts(also=variables), WANTED) == [], "a primary skips nothing"
+
+
 def test_a_replica_of_rds_is_read_though_all_databases_are_kept() -> None:
     """RDS leaves out tables of its own in the server's own database."""
     own = ("mysql.plugin", "mysql.rds_monitor", "mysql.rds_sysinfo", "innodb_memcache.config_options")
