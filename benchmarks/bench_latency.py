@@ -23,6 +23,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from benchmarks.micro_batch import Job, Workload, environment, pipeline_file  # noqa: E402
+from tidegate import tables  # noqa: E402
+from tidegate.lake import control  # noqa: E402
 from tidegate.lake.bronze.table import Bronze  # noqa: E402
 from tidegate.lake.figures import latency  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
@@ -72,7 +74,12 @@ class Bench:
                     raise AssertionError(f"only {cuts} windows with markers in {_WARM_SECONDS_MAX} s")
                 self.writer.write()
                 time.sleep(0.5)
-                cuts = latency.windows_since(self.lake, since)
+                cuts = self._windows_since(since)
+
+    def _windows_since(self, since_us: int) -> int:
+        """How many windows made markers visible, written since then by the source's clock."""
+        rows = control.read(self.lake, tables.LATENCY, columns=["cut_ts"], filters=[("written_us", ">=", since_us)])
+        return len(set(rows["cut_ts"].to_pylist()))
 
     def measure(self, rate: int, seconds: float) -> dict[str, float]:
         since, written = self._now_us(), 0

@@ -10,11 +10,9 @@ every command reads this page.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final, NewType
+from typing import Final
 
 from tidegate.limits.formats import LOGICAL_BITS
-
-CommitTs = NewType("CommitTs", int)
 
 _BITS = LOGICAL_BITS
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -102,12 +102,6 @@ def written_since(lake: LakeFiles, since_us: int) -> Percentiles | None:
     return _since(lake, "written_us", since_us)
 
 
-def windows_since(lake: LakeFiles, since_us: int) -> int:
-    """How many windows made markers visible, written since then by the source's clock."""
-    rows = control.read(lake, tables.LATENCY, columns=["cut_ts"], filters=[("written_us", ">=", since_us)])
-    return len(set(rows["cut_ts"].to_pylist()))
-
-
 def _since(lake: LakeFiles, column: str, since_us: int) -> Percentiles | None:
     rows = control.read(lake, tables.LATENCY, columns=["seconds"], filters=[(column, ">=", since_us)])
     return Percentiles.of(rows["seconds"].to_pylist())

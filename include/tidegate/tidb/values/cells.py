@@ -36,11 +36,6 @@ class Moment(NamedTuple):
     microsecond: int = 0
 
 
-def is_hex(column: ColumnInfo) -> bool:
-    """Whether its cells are shown as HEX() shows them."""
-    return column.is_binary or column.tp is Tp.BIT
-
-
 def moment(packed: int) -> Moment:
     """The moment in TiDB's packed 64 bits."""
     whole, microsecond = packed >> 24, packed & 0xFFFFFF

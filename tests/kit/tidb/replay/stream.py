@@ -18,10 +18,10 @@ from tests.kit.tidb.replay.catalog import Catalog, CatalogTable
 from tests.kit.tidb.replay.recording import Recording
 from tidegate.errors import StreamCorrupt, UnsupportedValue
 from tidegate.tidb.codec.datum import Value
-from tidegate.tidb.jobs import ROWID, ROWID_NAME, ColumnInfo
+from tidegate.tidb.jobs import ROWID, ROWID_NAME, ColumnInfo, Tp
 from tidegate.tidb.records.pairing import ROLLED_BACK, Pairing
 from tidegate.tidb.records.payload import Binlog, BinlogType, binlog_of
-from tidegate.tidb.values.cells import cell_text, is_hex
+from tidegate.tidb.values.cells import cell_text
 from tidegate.tidb.values.stored import computed
 
 
@@ -104,10 +104,15 @@ class RecordedStream:
         return min(ids, default=0)
 
 
+def _is_hex(column: ColumnInfo) -> bool:
+    """Whether its cells are shown as HEX() shows them."""
+    return column.is_binary or column.tp is Tp.BIT
+
+
 def table_shown(database: str, table: CatalogTable) -> dict[str, Any]:
     info = table.info
     columns: list[dict[str, Any]] = [
-        {"name": column.name, "column_type": column.type_text, "enc": "hex" if is_hex(column) else "text"}
+        {"name": column.name, "column_type": column.type_text, "enc": "hex" if _is_hex(column) else "text"}
         for column in info.shown
     ]
     if not info.handle:
