@@ -263,7 +263,7 @@
     {"kind": "ValueLogError", "after": "stop", "what": "source … has two value logs, here and in …; it isn't known which one has segments beyond bronze", "remedy": "'tidegate vlog ls FOLDER' lists the segments of each. Move the one of the other lake away"},
     {"kind": "ValueLogError", "after": "stop", "what": "the value log of … can't be brought from its old place: …", "remedy": "move the .vlog files of … into it, while no capture runs"},
     {"kind": "ValueLogFull", "after": "retry", "what": "can't be …: …", "remedy": "nothing that was captured is lost: bring the lake back, or make room here, or raise capture.value_log_bytes_max; capture then goes on by itself, if the source still has its binlog"},
-    {"kind": "Fenced", "after": "stop", "what": "another process captures this source on this machine", "remedy": "stop it first"},
+    {"kind": "Fenced", "after": "stop", "what": "another process captures this source on this machine", "remedy": "stop it first; if it captures for another pipeline, give each a capture.value_log_path of its own"},
     {"kind": "Fenced", "after": "stop", "what": "another reader uses replica id …: …", "remedy": "stop it, or give this source a server_id of its own in the pipeline file"},
     {"kind": "Fenced", "after": "stop", "what": "another writer moved bronze from seq … to …", "remedy": "run capture of a source only once; this run stops"},
     {"kind": "Fenced", "after": "stop", "what": "bronze begins inside a transaction", "remedy": "put its missing files back from a copy, or restore a whole backup; or begin a new lake path"},

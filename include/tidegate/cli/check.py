@@ -66,6 +66,7 @@ def check(
     examination.lines += _unheard_lines(loaded, lake)
     examination.lines += _purged_lines(loaded, lake)
     examination.lines += lost_lines(loaded, lake, state_folder())
+    examination.lines += shared_log_lines(loaded)
     examination.lines += disk_lines(loaded, state_folder())
     examination.lines += _renamed_lines(loaded, lake)
     if as_json:
@@ -107,6 +108,21 @@ def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any
         with suppress(TidegateError):  # the lake's: reported already
             if source_status(lake, name) is None and (words := lost_words(pipeline, name, state_dir)):
                 lines.append(Line(name, SourceVerdict.REFUSED, words))
+    return lines
+
+
+def shared_log_lines(pipeline: Pipeline) -> list[Any]:
+    """Sources of other pipelines that have the same name, and their value log in the same place."""
+    from tidegate.mysql.checking.examination import Line, SourceVerdict
+
+    others = [file.pipeline for file in pipelines.good_files() if file.pipeline.pipeline != pipeline.pipeline]
+    path, lines = pipeline.capture.value_log_path, list[Line]()
+    for other in others if path is not None else ():
+        for name in sorted(pipeline.sources.keys() & other.sources.keys()):
+            if other.capture.value_log_path == path:
+                text = f"capture.value_log_path is pipeline {other.pipeline}'s, which has a source {name}, too: on one"
+                text += " machine only one of them captures. Give each pipeline a folder of its own"
+                lines.append(Line(name, SourceVerdict.CAUTION, text))
     return lines
 
 

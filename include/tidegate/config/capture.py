@@ -55,7 +55,9 @@ class Capture(Section):
         limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory of the queue between the reader and the lander"
     )
     value_log_path: str | None = Field(
-        None, description="Folder of the value logs, one per source. Empty: .tidegate/value_log/<pipeline>"
+        None,
+        description="Folder of this pipeline's value logs, one per source; another pipeline needs another folder. Empty:"
+        " .tidegate/value_log/<pipeline>",
     )
     value_log_bytes_max: int | None = Field(
         None,

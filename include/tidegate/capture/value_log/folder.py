@@ -124,7 +124,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def fenced(folder: Path) -> Fenced:
-    return Fenced("another process captures this source on this machine", where=str(folder), remedy="stop it first")
+    return Fenced(
+        "another process captures this source on this machine",
+        where=str(folder),
+        remedy="stop it first; if it captures for another pipeline, give each a capture.value_log_path of its own",
+    )
 
 
 def _bring(folder: Path, source: str, landed: Callable[[Segment], bool]) -> None:
