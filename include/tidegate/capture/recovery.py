@@ -24,7 +24,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import LakeLost, LakeUnavailable, StrayValueLog
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.standing.followed import applied_upto
+from tidegate.lake.standing.followed import applied_upto, was_applied
 from tidegate.remedy import PUT_BACK
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag
@@ -129,13 +129,15 @@ def check_reaches(recovered: Recovered, lake: LakeFiles, pipeline: Pipeline, sou
     it was put back. A new beginning would lack the changes in between, and changes that are captured
     again may get lower commit_ts than before. Apply would pass over both.
 
-    A Pump joins at the cut, and has nothing below it. Raises LakeLost.
+    A Pump joins at the cut, and has nothing below it: only a beginning after its writes were applied
+    is refused. Raises LakeLost.
     """
-    is_away = recovered.backlog is not None and recovered.backlog.first is None
-    if is_away or pipeline.sources[source].traits.pushes:
+    if recovered.backlog is not None and recovered.backlog.first is None:  # the lake is away
         return
     applied_ts, reached_ts = applied_upto(lake, pipeline.pipeline, source), recovered.checkpoint.resolved_ts
-    if applied_ts > reached_ts:
+    is_begun_anew = not recovered.checkpoint.seq
+    joins = pipeline.sources[source].traits.pushes and not (is_begun_anew and was_applied(lake, source))
+    if applied_ts > reached_ts and not joins:
         ends = f"ends at {time_text(reached_ts)}" if reached_ts else "has nothing of it"
         raise LakeLost(
             f"silver has {source} up to {time_text(applied_ts)}, and bronze {ends}: a part of bronze is lost, or an"

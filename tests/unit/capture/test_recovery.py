@@ -22,7 +22,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing.followed import CATCHING_UP, FollowedChange, Selection, rows_of
 from tidegate.mysql.stream.place import NOTHING
 from tidegate.segments.segment import Segment
-from tidegate.tables import CUTS, FOLLOWED, SegmentFlag
+from tidegate.tables import CUTS, FOLLOWED, LEDGER, SegmentFlag
 
 SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)
 
@@ -185,7 +185,7 @@ def test_a_bronze_that_ends_before_silvers_position_is_refused(
         ("conn_id: a, flavour: mariadb", [FollowedChange("one", CATCHING_UP, 200)]),
         ("conn_id: a, flavour: tidb, listen: ['unix:/x']", []),
     ],
-    ids=["a source behind the cut", "a Pump, which joins at the cut"],
+    ids=["a source behind the cut", "a Pump that joined at the cut"],
 )
 def test_what_apply_hasnt_taken_yet_needs_no_bronze(
     bronze: Bronze, tmp_path: Path, kind: str, changes: list[FollowedChange]
@@ -198,3 +198,22 @@ def test_what_apply_hasnt_taken_yet_needs_no_bronze(
         check_reaches(recover(bronze, log, NOTHING), lake, pipeline, "one")
     finally:
         log.close()
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_pump_begins_unless_its_writes_were_applied(bronze: Bronze, tmp_path: Path, *, applied: bool) -> None:
+    lake = LakeFiles(str(tmp_path / "lake"))
+    pipeline = followed(lake, "conn_id: a, flavour: tidb, listen: ['unix:/x']", 500)
+    counts = dict.fromkeys(("payload_bytes", "decoded_bytes", "ignored_bytes", "quarantined_bytes", "rows"), 0)
+    row = counts | {"source": "one" if applied else "two", "seq": 1, "cut_ts": 500, "ignored_by_rule": "{}"}
+    control.append(lake, LEDGER, [row])
+    log = written(tmp_path, [])
+    try:
+        recovered = recover(bronze, log, NOTHING)
+    finally:
+        log.close()
+    if not applied:
+        check_reaches(recovered, lake, pipeline, "one")
+        return
+    with pytest.raises(LakeLost, match=r"silver has one up to .*, and bronze has nothing of it"):
+        check_reaches(recovered, lake, pipeline, "one")

@@ -162,6 +162,14 @@ def applied_upto(lake: LakeFiles, pipeline: str, source: str) -> int:
     return followed.position(source, cut_ts) if is_followed else 0
 
 
+def was_applied(lake: LakeFiles, source: str) -> bool:
+    """Whether apply has taken segments of a source lately (maintain.keep_records_days). False if that can't be read."""
+    try:
+        return len(control.read(lake, tables.LEDGER, columns=["seq"], filters=[("source", "=", source)])) > 0
+    except _UNREADABLE:
+        return False
+
+
 def pipeline_of(lake: LakeFiles) -> str:
     """The pipeline this lake belongs to; "" before a capture's first commit. Raises LakeUnavailable."""
     rows = control.read(lake, tables.FOLLOWED, columns=["number", "pipeline"]).sort_by("number")
