@@ -14,6 +14,8 @@ from typing import Final
 
 from tidegate.limits.formats import LOGICAL_BITS
 
+FOREVER: Final = (1 << 63) - 1  # above every commit_ts
+
 _BITS = LOGICAL_BITS
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from tidegate.cascades.rules import Name, Rule
 from tidegate.cascades.values import NOT_PLAIN, Doubt
+from tidegate.commit_ts import FOREVER
 
-_NEVER: Final = (1 << 63) - 1
 _UNCERTAIN: Final = (object(),)
 DEPTH_MAX: Final = 16  # InnoDB refuses more than 15 levels of cascades
 Key = tuple[Any, ...]
@@ -149,7 +149,7 @@ class CascadedRows:
             form = rule.form(before, names)
             if form is None:
                 continue
-            if order[0] <= self._begins.get(rule.child, _NEVER):
+            if order[0] <= self._begins.get(rule.child, FOREVER):
                 self._check_unseen(order, rule, after is None and action == "CASCADE", frozenset())
                 continue
             self.asked.setdefault(rule, set()).add(form)
@@ -170,7 +170,7 @@ class CascadedRows:
         for further in self._of_parent.get(rule.child, ()):
             touched = goes or not {*further.parent_columns}.isdisjoint(rule.columns)
             action = (further.on_delete if goes else further.on_update) if touched else ""
-            if action and order[0] > self._begins.get(further.child, _NEVER):
+            if action and order[0] > self._begins.get(further.child, FOREVER):
                 why = f"what becomes of {'.'.join(further.parent)} isn't known here, and its foreign key hangs on it"
                 raise Doubt(why, further.child)
             if action and further not in seen:

@@ -25,6 +25,7 @@ from tidegate import tables
 from tidegate.binlog.rows.logged_rows import LoggedRows
 from tidegate.cascades.values import Doubt, Likeness, collated
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE
+from tidegate.commit_ts import FOREVER
 from tidegate.conditions.matching import check_literals, matching, typed
 from tidegate.conditions.model import All, Compared, Condition, IsNull, Literal, Not, OneOf, leaves, literals_of
 from tidegate.conditions.model import Any as AnyOf
@@ -51,7 +52,7 @@ class Subject:
     keys: set[Key] = field(default_factory=set)
     links: dict[Key, set[Key]] = field(default_factory=dict)
     unsure: set[Key] = field(default_factory=set)
-    upto_ts: int = (1 << 63) - 1
+    upto_ts: int = FOREVER
 
     def __post_init__(self) -> None:
         by_name = {column.name.lower(): column for column in self.newest.columns}

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pymysql
 import pymysql.cursors
 
-from tidegate.commit_ts import compose
+from tidegate.commit_ts import FOREVER, compose
 from tidegate.errors import SourceUnavailable, StreamCorrupt, TidegateError
 from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
 from tidegate.mysql.connecting.connection import ConnectionInfo, connect, named
@@ -30,7 +30,6 @@ from tidegate.tidb.jobs import Job
 from tidegate.tidb.records.mvcc import fate
 from tidegate.tidb.tables.live_tables import fold
 
-_FOREVER: Final = (1 << 63) - 1
 _TABLE_KEY_BYTES: Final = 9  # t and the table's id (tidb/pkg/tablecodec)
 _DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
@@ -103,7 +102,7 @@ class History:
 
     def tables_at(self, ts: int) -> bytes:
         """The same, exactly as at a timestamp that garbage collection hasn't passed; 0: now. Raises likewise."""
-        return self._folded(ts or _FOREVER, ts)
+        return self._folded(ts or FOREVER, ts)
 
     def jobs_at(self, ts: int) -> tuple[int, int]:
         """How many jobs the history has at a timestamp, and the largest id. Raises SourceUnavailable, SourceRefused."""

@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 
+from tidegate.commit_ts import FOREVER
 from tidegate.errors import TidegateError
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS
 from tidegate.pump.aside import Aside
@@ -26,8 +27,6 @@ from tidegate.tidb.records.payload import Binlog, BinlogType, job_payload, table
 from tidegate.tidb.rows.summary import moves_sequence
 
 log = logging.getLogger(__name__)
-
-_FOREVER: Final = (1 << 63) - 1
 
 
 class Jobs(Protocol):
@@ -70,7 +69,7 @@ class JobNotes:
 
     def below(self, resolved_ts: int) -> int:
         """The resolved_ts that the landed jobs allow, given the stream's."""
-        return min(resolved_ts, min(self._waiting, default=_FOREVER) - 1)
+        return min(resolved_ts, min(self._waiting, default=FOREVER) - 1)
 
     def finished(self) -> Iterator[bytes]:
         """Payloads for jobs that are in the history by now. TiDB is asked once a second, aside: nobody waits for its

@@ -18,8 +18,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
+from tidegate.commit_ts import FOREVER
 from tidegate.lake.bronze.index import read_segments
 from tidegate.lake.bronze.lookback import naming
 from tidegate.lake.files import LakeFiles
@@ -30,8 +30,6 @@ from tidegate.tidb.records.pairing import ROLLED_BACK, UnansweredPrewrite
 from tidegate.tidb.rows.summary import summary_of
 
 log = logging.getLogger(__name__)
-
-_FOREVER: Final = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -52,7 +50,7 @@ class LostDdl:
         upto_ts = max(finished_ts(text), lost.came_ts)
         states: dict[int, int] = {}
         for pump in self.pumps:
-            refs = naming(self.lake, pump, lost.start_ts, _FOREVER)
+            refs = naming(self.lake, pump, lost.start_ts, FOREVER)
             if not refs or refs[-1].max_commit_ts < upto_ts:
                 self._tell(lost, f"bronze doesn't have yet what came to Pump {pump} until the job was finished")
                 return None

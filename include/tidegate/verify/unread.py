@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
+from tidegate.commit_ts import FOREVER
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_history.schema_rows import needed_rows
@@ -24,7 +25,6 @@ WHY: Final = (
     "source {source} is a changefeed, and its files say nothing of what its TiDB has;"
     " give the source sql_conn_id, a connection of that TiDB's SQL port"
 )
-_NO_ROWS: Final = (1 << 63) - 1  # above every commit_ts: no version of a table is asked for
 
 
 def unread_tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> list[TableUnderWay]:
@@ -33,7 +33,8 @@ def unread_tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str])
 
 
 def _tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> Iterator[TableUnderWay]:
-    for source, rows in sorted(needed_rows(lake, sources, lambda *_: _NO_ROWS).items()):
+    # From forever on: no version of a table is asked for.
+    for source, rows in sorted(needed_rows(lake, sources, lambda *_: FOREVER).items()):
         for database, table in sorted(rows.standing):
             if table and pipeline.tables.keeps(database, table):
                 to_database, to_table, _ = pipeline.tables.logical(database, table)

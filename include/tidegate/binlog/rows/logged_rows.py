@@ -23,11 +23,12 @@ from tidegate.binlog.rows.table_rows import HeldError, Name, TableRows, rows_by_
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.columnar.decoded import IMAGE_AFTER, Images, RowsError
 from tidegate.columnar.kernel import layout as L  # noqa: N812
+from tidegate.commit_ts import FOREVER
 from tidegate.errors import StreamCorrupt, UnsupportedValue
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import CommitSpan
 
-_EVER: Final = CommitSpan(-1, (1 << 63) - 1)
+_EVER: Final = CommitSpan(-1, FOREVER)
 # A row in an event: offsets in the data, of its beginning and of the next row's.
 Span = tuple[int, int]
 

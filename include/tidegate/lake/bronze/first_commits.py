@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from tidegate.commit_ts import FOREVER
 from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
 from tidegate.limits.formats import LOGICAL_BITS
@@ -25,7 +26,6 @@ from tidegate.tables import SEGMENTS
 Range = tuple[int, int]  # the smallest and the largest commit_ts of some transactions
 
 _WIDE: Final = 60_000 << LOGICAL_BITS  # a minute: more than one landing of a capture that is at the end of the log
-_NONE: Final = (1 << 63) - 1
 
 
 class FirstCommits:
@@ -43,14 +43,14 @@ class FirstCommits:
         files: by source, in order of seq. sources: only these; None for all. Raises
         LakeUnavailable, OSError.
         """
-        asked, firsts = np.array(cuts, np.int64), np.full(len(cuts), _NONE)
+        asked, firsts = np.array(cuts, np.int64), np.full(len(cuts), FOREVER)
         for source, own in files.items():
             if len(cuts) and (sources is None or source in sources):
                 ranges = [each for file in _newest(own, min(cuts)) for each in self._ranges(file)]
                 if ranges:
                     firsts = np.minimum(firsts, _firsts(asked, np.array(ranges, np.int64)))
         self._forget(files)
-        return [None if first == _NONE else int(first) for first in firsts]
+        return [None if first == FOREVER else int(first) for first in firsts]
 
     def _ranges(self, file: BronzeFile) -> tuple[Range, ...]:
         lowest = file.min_commit_ts
@@ -90,6 +90,6 @@ def _firsts(cuts: npt.NDArray[np.int64], ranges: npt.NDArray[np.int64]) -> npt.N
     lowest = np.minimum.accumulate(ranges[::-1, 0])[::-1]
     places = np.searchsorted(np.maximum.accumulate(ranges[:, 1]), cuts, side="right")
     known = places < len(ranges)
-    firsts = np.full(len(cuts), _NONE)
+    firsts = np.full(len(cuts), FOREVER)
     firsts[known] = np.maximum(lowest[places[known]], cuts[known])
     return firsts

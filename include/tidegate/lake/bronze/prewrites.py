@@ -20,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.commit_ts import FOREVER
 from tidegate.config import Orphans
 from tidegate.lake import control
 from tidegate.lake.bronze.beginning import begins
@@ -34,7 +35,6 @@ from tidegate.tables.prewrites_table import PREWRITES, PrewriteState
 _ORDER: Final = ["answer_ts", "recorded_at"]
 # The id of a TiDB transaction that a Pump answers in its stream (pump/parked.py) begins so; its start_ts follows.
 PUMPS_ID: Final = "tidb "
-_FOREVER: Final = (1 << 63) - 1
 _FATES: Final = {
     Orphans.PARK: PrewriteState.PARKED,
     Orphans.ASK: PrewriteState.PARKED,
@@ -55,7 +55,7 @@ def unsettled(lake: LakeFiles) -> dict[str, list[Prewrite]]:
     """Per source, the prewrites no answer in the log has settled, even if somebody decided about
     them meanwhile.
     """
-    return standing(lake, _FOREVER)
+    return standing(lake, FOREVER)
 
 
 def waiting(lake: LakeFiles) -> tuple[Prewrite, ...]:

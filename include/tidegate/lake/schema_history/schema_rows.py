@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidegate.commit_ts import FOREVER
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
@@ -34,7 +35,6 @@ _ENCODED: Final = (*_NAMES, "kind", "status")
 _LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "status", "last_column_id")
 _BATCH_ROWS: Final = 4096
 _ALL_NULL: Final[dict[str, Any]] = dict.fromkeys(SCHEMA_HISTORY.schema.names)  # an older file lacks later columns
-_FOREVER: Final = np.iinfo(np.int64).max
 
 # (source, database, table) -> a commit_ts: nobody asks for versions that ended at or below it
 FloorOf = Callable[[str, str, str], int]
@@ -274,9 +274,9 @@ def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
 def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_of: FloorOf) -> Numbers:
     """Numbers of the rows in force at some commit_ts above their table's floor."""
     order, table = ordered.order, ordered.table
-    floors = np.array([floor_of(*name) if name[0] in sources else _FOREVER for name in ordered.names], np.int64)
+    floors = np.array([floor_of(*name) if name[0] in sources else FOREVER for name in ordered.names], np.int64)
     commit_ts = light["commit_ts"].to_numpy()
-    until = np.full(len(order), _FOREVER, np.int64)
+    until = np.full(len(order), FOREVER, np.int64)
     follows = table[1:] == table[:-1]
     until[:-1][follows] = commit_ts[order][1:][follows]
     version = light["version"].to_numpy()[order]

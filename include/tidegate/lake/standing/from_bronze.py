@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from tidegate.commit_ts import FOREVER
 from tidegate.config import Ddl, Policy, Tables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_history.schema_rows import needed_rows
@@ -24,8 +25,6 @@ from tidegate.standing.silver import Answer, Unlike
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
 from tidegate.tables import State
-
-_FOREVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical
     if not of_physical:
         return of_physical
     sources = {physical.source for physical in of_physical}
-    rows = needed_rows(lake, sources, lambda *name: -1 if Physical(*name) in of_physical else _FOREVER)
+    rows = needed_rows(lake, sources, lambda *name: -1 if Physical(*name) in of_physical else FOREVER)
     for row in (row for of in rows.values() for row in of.rows):
         of_table = of_physical.get(Physical(row["source"], row["database"], row["table"]))
         if of_table is not None:

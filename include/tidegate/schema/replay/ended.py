@@ -7,12 +7,9 @@ Out: per name, for each time, from and before which commit_ts it was a table.
 
 from __future__ import annotations
 
-from typing import Final
-
+from tidegate.commit_ts import FOREVER
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import UNFOLLOWED, SchemaHistory
-
-_FOREVER: Final = (1 << 63) - 1
 
 
 def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
@@ -20,7 +17,7 @@ def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], lis
     lake/schema_history/schema_rows.py, ended.
     """
     spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    names = {(version.database, version.table) for version in history.made_in(after_ts, _FOREVER)}
+    names = {(version.database, version.table) for version in history.made_in(after_ts, FOREVER)}
     for name in sorted(names):
         since: int | None = None
         for version in history.versions(*name):

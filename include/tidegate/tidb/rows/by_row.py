@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate import tables
 from tidegate.columnar.decoded import SYSTEM_FIELDS
+from tidegate.commit_ts import FOREVER
 from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
 from tidegate.limits import TIDB_DECODE_ROWS
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -40,7 +40,6 @@ from tidegate.tidb.tables.definitions import ids_of, info_of
 from tidegate.tidb.values.stored import cell, comparable, computed
 
 Name = tuple[str, str]
-_FOREVER: Final = (1 << 63) - 1
 
 
 def decode_by_row(
@@ -262,7 +261,7 @@ def _readings(
         own_versions = versions.get(name, ())
         ids = ids_of(own_versions)
         for at, version in enumerate(own_versions):
-            upto_ts = own_versions[at + 1].commit_ts if at + 1 < len(own_versions) else _FOREVER
+            upto_ts = own_versions[at + 1].commit_ts if at + 1 < len(own_versions) else FOREVER
             info = info_of(version)
             if info is None or upto_ts <= window.after_ts or version.commit_ts > window.upto_ts:
                 continue

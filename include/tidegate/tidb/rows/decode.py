@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.commit_ts import FOREVER
 from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
 from tidegate.limits import TIDB_PIECE_BYTES, TIDB_PIECE_CELLS_BYTES
 from tidegate.remedy import REPORT
@@ -36,7 +37,6 @@ from tidegate.tidb.rows.row_plan import plan_of
 from tidegate.tidb.rows.walk import Walk, walk_of
 
 Words = npt.NDArray[np.int64]
-_NEVER: Final = (1 << 63) - 1
 _CELL_BYTES: Final = 8
 
 
@@ -195,7 +195,7 @@ class Pieces:
             read.append((reading, made.rows))
             null_dates += made.null_dates
         ledger.null_dates += null_dates
-        return read, _NEVER
+        return read, FOREVER
 
     def _by_row(
         self, rows: list[tuple[Reading, Words]], ledger: Ledger
@@ -212,7 +212,7 @@ class Pieces:
             if not self._slow.add(reading, Mutation(record[T.ROW_KIND]), row, record[T.ROW_COMMIT_TS], at):
                 self._slow.taken(ledger)
                 return [], record[T.ROW_ORDINAL]
-        return self._slow.taken(ledger), _NEVER
+        return self._slow.taken(ledger), FOREVER
 
     def _corrupt(self, numbers: Words) -> StreamCorrupt:
         """The error for rows that contradict their sequence."""
