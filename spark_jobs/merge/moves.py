@@ -29,6 +29,7 @@ from spark_jobs.window.shape.filtered import check_same_condition
 from spark_jobs.window.shape.kept import apart, check_silver
 from spark_jobs.window.shape.naming import check_same_names
 from spark_jobs.window.shape.shapes import kept_of, shape_of
+from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import Move
 from tidegate import tables
 from tidegate.delta.table.state import Action, TableState
@@ -150,7 +151,8 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
 
 def check_given(app: Application, move: Move, version: int) -> TableState:
     """The giver's silver at that version. Raises SchemaMismatch if its rows were made by other rules
-    than the pipeline file's: the taker's silver would name the new ones beside them.
+    than the pipeline file's: the taker's silver would name the new ones beside them. Raises as
+    silver_guard.check, too.
 
     The giver's plan doesn't check it: the rename may be its first phase, which only takes rows away.
     """
@@ -158,6 +160,8 @@ def check_given(app: Application, move: Move, version: int) -> TableState:
     log = app.lake.log(tables.silver_path(database, table))
     if (state := log.state_at(version)) is None:
         raise _gone(version, log.place)
+    if (newest := log.state()).version == version:  # others may have written since it was planned
+        silver_guard.check(app, move.giver, newest)
     kept = Kept(app.pipeline.tables.columns_of(database, table), app.mask_keys)
     routed = app.names.logical(move.old.database, move.old.table)[2]
     shape = shape_of(

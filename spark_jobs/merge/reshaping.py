@@ -25,7 +25,7 @@ from tidegate.delta.log import Change
 from tidegate.delta.table.actions import moved, now_ms
 from tidegate.delta.table.live_file import LiveFile
 from tidegate.delta.table.state import TableState, file_key
-from tidegate.errors import CommitConflict, SchemaMismatch, UnsupportedValue
+from tidegate.errors import CommitConflict, SchemaMismatch, TidegateError, UnsupportedValue
 from tidegate.failpoint import failpoint
 from tidegate.upsert.files.abandoned import delete_added
 from tidegate.upsert.reshape import Reshape, Reshaping
@@ -51,7 +51,7 @@ def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] |
 
     decide: a phrase says why it is for Spark; None: there is nothing to do. transaction: (application id, version),
     recorded with it; when the table has that version or a later one, nothing is done. Raises CommitConflict when others
-    came first every time.
+    came first every time, and as silver_guard.check: behind this commit nobody would see a RESTORE any more.
     """
     made = _Made(writer)
     for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
@@ -59,6 +59,7 @@ def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] |
         if transaction is not None and state.transaction(transaction[0]) >= transaction[1]:
             made.drop()
             return True
+        made.check(state)
         turn = _turn(writer, decide(state), state)
         if not isinstance(turn, Reshaping):
             made.drop()
@@ -135,6 +136,14 @@ class _Made:
                 self.drop()
                 raise error
         return [add for key in wanted if (add := self._adds[key]) is not None]
+
+    def check(self, state: TableState) -> None:
+        """As SilverWriter.check; after an error no file stays."""
+        try:
+            self._writer.check(state)
+        except TidegateError:
+            self.drop()
+            raise
 
     def old(self) -> bool:
         """Whether one of them has waited for so long that a VACUUM may have deleted it."""

@@ -37,6 +37,7 @@ def empty_shard(writer: SilverWriter, version: TableVersion) -> None:
     def decide(read: TableState) -> Change | None:
         if read.transaction(done[0]) >= done[1]:
             return None
+        writer.check(read)
         without_shard = group.deleted(writer.app.lake, writer.path, group.files(read.files))
         return Change(moved(without_shard.removes, without_shard.adds, data_change=True), "DELETE", dict([done]))
 

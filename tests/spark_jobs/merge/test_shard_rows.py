@@ -59,7 +59,7 @@ def insert(writer: SilverWriter, rows: list[Row]) -> None:
         }
     )
     adds = write(writer.app.lake, PATH, table, layout)
-    writer.log.commit(state, Change(moved([], adds, data_change=True), "WRITE"))
+    writer.log.commit(state, Change(moved([], adds, data_change=True), "WRITE", {writer.app_id: 1}))
 
 
 def there(writer: SilverWriter) -> list[Row]:
