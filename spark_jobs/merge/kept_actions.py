@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.shape.shapes import kept_of
+from tidegate.columnar.dates import refused_date
 from tidegate.masks.masking import Mask
 from tidegate.merge.kept import in_silver, masks_in
 from tidegate.schema.follow.recast import VALUE
@@ -21,19 +22,32 @@ from tidegate.schema.follow.silver_change import (
     ValuesRewritten,
 )
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.types import canonical
+from tidegate.schema.model.types import ZeroDates, canonical
 
 
 def actions_in_silver(
     writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion
 ) -> Sequence[SilverAction]:
-    """Actions as silver has their columns, which keep their masks (choose_writers)."""
+    """Actions as silver has their columns, which keep their masks (choose_writers). Raises UnsupportedValue for added
+    columns with a zero date, where that holds the table.
+    """
+    _check_dates(writer, actions, new)
     kept = kept_of(writer.app, writer.entry)
     if not (masks := masks_in(kept, new)):
         return actions
     types = {column.id: canonical(column).delta for column in old.columns}
     shown = {column.silver: column for column in in_silver(kept, new).columns}
     return [made for action in actions if (made := _masked(action, masks, shown, types)) is not None]
+
+
+def _check_dates(writer: SilverWriter, actions: Sequence[SilverAction], new: TableVersion) -> None:
+    """Rows with such a date in the log hold their table, so those that a statement gives it do as well."""
+    holds = ZeroDates(writer.app.pipeline.apply.zero_dates) is ZeroDates.ERROR
+    for action in actions:
+        if isinstance(action, AddSilverColumn) and action.is_no_date:
+            column, in_key = action.column, action.column.id in new.key
+            if holds or in_key:
+                raise refused_date(column.name, column.default or "0000-00-00", key=in_key)
 
 
 def _masked(

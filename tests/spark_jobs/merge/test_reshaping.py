@@ -144,6 +144,32 @@ def test_wider_shards_and_their_columns_are_followed_without_spark(shop: Callabl
     assert silver(it, "s") == [{"a": 1, "id": 1, "n": 8}, {"a": 2, "id": 1, "n": 7}]
 
 
+@pytest.mark.parametrize(
+    ("zero_dates", "statement", "why"),
+    [
+        ("error", "ALTER TABLE t ADD COLUMN d DATE NOT NULL", "column d holds a date"),
+        ("error", "ALTER TABLE t ADD COLUMN d DATETIME DEFAULT 0", "column d holds a date"),
+        ("error", "ALTER TABLE t ADD COLUMN d DATE NULL, ADD COLUMN e DATE NOT NULL DEFAULT '2024-02-29'", None),
+        ("null", "ALTER TABLE t ADD COLUMN d DATE NOT NULL DEFAULT '2024-00-00'", None),
+        (
+            "null",
+            "ALTER TABLE t ADD COLUMN d DATE NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (id, d)",
+            "column d of the key holds 0000-00-00",
+        ),
+    ],
+)
+def test_an_added_zero_date_holds_its_table_where_one_of_the_log_does(
+    shop: Callable[..., Shop], zero_dates: str, statement: str, why: str | None
+) -> None:
+    it = shop()
+    settings = it.app.pipeline.apply.model_copy(update={"zero_dates": zero_dates})
+    it.app.pipeline = it.app.pipeline.model_copy(update={"apply": settings})
+    two_files(it)
+    it.ddl(20, statement)
+    reasons = held(it.apply(15, 25, {}))
+    assert [why in reason for reason in reasons] == [True] if why else not reasons
+
+
 @pytest.mark.parametrize("limit", ["RESHAPE_CLUSTER_BYTES", "apply.writer"])
 def test_spark_keeps_what_is_too_much_for_one_process_and_what_the_pipeline_file_gives_it(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch, limit: str

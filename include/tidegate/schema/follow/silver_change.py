@@ -48,6 +48,11 @@ class AddSilverColumn:
     column: Column
     value: Any
 
+    @property
+    def is_no_date(self) -> bool:
+        """Whether existing rows have a date that no calendar has, for which silver has NULL."""
+        return self.value is None and not (self.column.nullable and self.column.default is None)
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
