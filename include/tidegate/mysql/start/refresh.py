@@ -96,8 +96,7 @@ def refreshed(
     """
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
-    asked_before = (last.kind, last.commit_ts) == (REFRESHED, stop.at_ts)  # and ended before the table went on
-    if last.commit_ts >= stop.at_ts and not asked_before:
+    if last.commit_ts >= stop.at_ts and not _asked_before(last, stop):
         raise _lost(last, f"a later DDL was followed already ({last.file}:{last.pos} {last.ddl[:80]})")
 
     def keeps(database: str, table: str) -> bool:
@@ -123,6 +122,11 @@ def refreshed(
     return _joined(last, versions[0], stop, answers)
 
 
+def _asked_before(last: TableVersion, stop: StoppedAt) -> bool:
+    """Whether a refresh made this version, and ended before the table went on."""
+    return (last.kind, last.commit_ts) == (REFRESHED, stop.at_ts)
+
+
 def _lost(last: TableVersion, why: str) -> SchemaMismatch:
     return SchemaMismatch(f"can't be refreshed: {why}", where=f"{last.source} {last.name}", remedy=_SNAPSHOT)
 
@@ -133,7 +137,10 @@ def _at(last: TableVersion, stop: StoppedAt) -> str:
 
 def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: ColumnAnswers) -> TableVersion:
     """The server's columns, with the ids their names had. Raises SchemaMismatch if one may be renamed."""
-    answers.check([c.name for c in last.columns], [c.name for c in now.columns], _at(last, stop))
+    before, after = ([c.name for c in version.columns] for version in (last, now))
+    if _asked_before(last, stop) and {*before} == {*after}:
+        answers = ColumnAnswers()  # taken then: a second time they would swap two columns back
+    answers.check(before, after, _at(last, stop))
     renamed = {new.lower(): old.lower() for old, new in answers.renamed.items()}
     known = {column.name.lower(): column.id for column in last.columns}
     ids = {c.id: known.get(renamed.get(c.name.lower(), c.name.lower()), c.id) for c in now.columns}

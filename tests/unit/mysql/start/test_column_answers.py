@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tidegate.binlog.rows.heal import REFRESHED
 from tidegate.errors import SchemaMismatch, UsageError
 from tidegate.mysql.start.refresh import ColumnAnswers, StoppedAt, _joined
 from tidegate.schema.model.columns import Column, TableVersion
@@ -66,3 +69,24 @@ def test_what_can_be_so_is_done(
 def test_without_an_answer_a_rename_is_asked_for() -> None:
     with pytest.raises(SchemaMismatch, match="column a disappeared and b appeared"):
         ids("id a", "id b", [], [])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "renamed", "dropped"),
+    [("id a c", "id b", ["a=b"], ["c"]), ("id a b", "id a b", ["a=b", "b=a"], []), ("id a b", "id b", ["a=b"], ["b"])],
+)
+def test_the_same_answers_are_taken_once_after_a_kill_behind_them(
+    before: str, now: str, renamed: list[str], dropped: list[str]
+) -> None:
+    """The version is recorded, and the table doesn't go on yet."""
+    answers = ColumnAnswers.of(renamed, dropped, "shop")
+    made = _joined(version(*before.split()), version(*now.split(), first=11), STOP, answers)
+    assert (made.kind, made.commit_ts) == (REFRESHED, STOP.at_ts)
+    again = _joined(made, version(*now.split(), first=21), STOP, answers)
+    assert again == replace(made, version=made.version + 1)
+
+
+def test_answers_to_what_came_after_a_kill_count() -> None:
+    made = _joined(version("id", "a"), version("id", "b", first=11), STOP, ColumnAnswers.of(["a=b"], [], "shop"))
+    later = _joined(made, version("id", "c", first=21), STOP, ColumnAnswers.of(["b=c"], [], "shop"))
+    assert [column.id for column in later.columns] == [1, 2]
