@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+
+import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.standing.held import behind
 from tidegate.segments.result import EventPlace
 from tidegate.standing.standing import Place
 from tidegate.table_names import splits
@@ -32,9 +34,10 @@ def read(lake: LakeFiles) -> dict[str, Judged]:
 
 def record(lake: LakeFiles, places: Mapping[Place, str], names: Collection[str], judged_by: str = "") -> str:
     """Record a person's answer: at these places (place -> the reason of its hold) these physical
-    tables are changed.
+    tables are changed. It comes after all earlier answers, by any clock.
     """
-    who, now = judged_by or getpass.getuser(), datetime.now(UTC)
+    who = judged_by or getpass.getuser()
+    now = behind(pc.max(control.read(lake, tables.JUDGEMENTS, columns=["judged_at"])["judged_at"]).as_py())
     reasons = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}
     rows = [
         dict(zip(("source", "file", "pos", "commit_ts"), place, strict=True))
