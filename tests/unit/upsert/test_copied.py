@@ -121,6 +121,21 @@ def test_a_full_disk_keeps_no_part_of_a_copy_and_no_more_is_copied(
     assert len(begun) < 20
 
 
+def test_names_that_arent_on_the_disk_keep_no_copy(
+    tmp_path: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeFiles(str(tmp_path))
+    files = files_of(lake, [[], []])
+
+    def settle_names(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(LakeFiles, "settle_names", settle_names)
+    with pytest.raises(OSError, match="Input/output"):
+        copied.copies(lake, FROM, TO, files, pool, seconds=60)
+    assert not list(tmp_path.joinpath(TO).iterdir())
+
+
 def test_copies_that_take_too_long_end_at_their_time_and_none_stays(
     tmp_path: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,10 +55,10 @@ def copies(
         with VectorWriter(lake, target, named=False) as vectors:
             adds = [_with_dead_rows(lake, source, pair, vectors) for pair in zip(files, adds, strict=True)]
         _check_time(until)
+        lake.settle_names(target, (unquote(add["path"]) for add in adds))
     except BaseException:
         delete_added(lake, target, adds)
         raise
-    lake.settle_names(target, (unquote(add["path"]) for add in adds))
     return adds
 
 
