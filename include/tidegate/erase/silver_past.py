@@ -55,7 +55,9 @@ class SilverPast:
         self.check_published()
         self._purge(self.lake.log(self.rows.path))
         failpoint("erase_after_purge")
-        self._name_version(self.older.begin())
+        version = self.older.begin()
+        self.check_published()  # behind the new name nobody would see what another writer did since
+        self._name_version(version)
         failpoint("erase_before_files")
         self.older.forget(leases)
 
@@ -66,7 +68,7 @@ class SilverPast:
         said, app_id = said_by(self._newest()), tables.app_id(self.pipeline.pipeline, self.name)
         verdict = compared(self.lake, self.lake.log(self.rows.path), app_id, said)
         if verdict.unlike is not None:
-            what = f"{told(self.name, verdict, said)}; nothing of silver was erased"
+            what = f"{told(self.name, verdict, said)}; its silver isn't erased from"
             remedy = "run apply: the table waits then, and says what ends that; then run this again"
             raise SilverUnlike(what, where=self.rows.path, remedy=remedy)
 
