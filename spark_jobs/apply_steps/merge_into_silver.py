@@ -33,6 +33,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, GivenBack, StagedChanges, StagedTable, TableToWrite
 from spark_jobs.window.plan import MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter, TooMuch
 from spark_jobs.window.standing.complete_history import recording_histories
+from spark_jobs.window.standing.silver_guard import version_for_cut
 from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
@@ -64,20 +65,22 @@ def merge_into_silver(
             works.append(work)
         elif entry.after_ts > app.cut_ts:
             # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
-            if (silver := app.positions.silver(name)) is not None:
-                versions[name] = silver.version
+            silver = app.positions.silver(name)
+            made = app.positions.unread[name] if silver is None else version_for_cut(app, name, silver)
+            if isinstance(made, int):
+                versions[name] = made
             else:
-                outcomes[name] = app.positions.unread[name]
+                outcomes[name] = made
     with recording_histories(app, window, works):
         written, along = write_in_turns(app, works, partial(_write_all, app, window, ddl_times, staged.key_files))
-    outcomes |= _kept(app, written)
+    outcomes |= {name: _described(app, name, plans[name], outcome) for name, outcome in _kept(app, written).items()}
     failures: dict[str, BaseException] = {}
     for name, outcome in outcomes.items():
         if isinstance(outcome, int):
             app.memory(MergeOnce).pop(name, None)
             app.memory(TooMuch).pop(name, None)
             app.positions.note_applied(name, window.cut_ts)
-            versions[name] = _described(app, name, plans[name], outcome)
+            versions[name] = outcome
             continue
         app.positions.forget_applied(name)
         if isinstance(outcome, GivenBack):
@@ -122,13 +125,14 @@ def _given_back(app: Application, window: Window, name: str, outcome: GivenBack)
     return f"{name}: it catches up in smaller windows: {outcome.why}"
 
 
-def _described(app: Application, name: str, plan: TablePlan, version: int) -> int:
+def _described(app: Application, name: str, plan: TablePlan, outcome: Outcome) -> Outcome:
     """Bring silver's comments up to date: the pipeline file may have changed them. Returns the Delta version after
     that.
     """
-    if plan.describes is None:
-        return version
-    return describe_silver(app.lake.log(silver_path(*app.names.pair(name))), plan.describes).version
+    if plan.describes is None or not isinstance(outcome, int):
+        return outcome
+    state = describe_silver(app.lake.log(silver_path(*app.names.pair(name))), plan.describes)
+    return version_for_cut(app, name, state)
 
 
 def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
@@ -171,7 +175,7 @@ def _write_all(
     return outcomes
 
 
-def _write(writer: SilverWriter, keys: KeyFilesAtHand) -> int:
+def _write(writer: SilverWriter, keys: KeyFilesAtHand) -> Outcome:
     """One table's phases, one after the other."""
     for planned in writer.work.plan.phases:
         if isinstance(planned.phase, DdlPhase):
@@ -179,7 +183,7 @@ def _write(writer: SilverWriter, keys: KeyFilesAtHand) -> int:
         else:
             _write_rows(keys, writer, planned)
         failpoint("apply_in_merge")
-    return writer.log.state().version
+    return version_for_cut(writer.app, writer.entry.name, writer.state)
 
 
 def _write_rows(keys: KeyFilesAtHand, writer: SilverWriter, planned: PlannedPhase) -> None:

@@ -28,6 +28,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, GivenBack, TableToWrite
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.standing.silver_guard import version_for_cut
 from spark_jobs.window.standing.standings import hold_with
 from spark_jobs.window.window import Move, Window
 from tidegate.errors import SchemaMismatch, Terminal
@@ -83,7 +84,7 @@ class LinkedWriter:
         outcome: dict[str, int | BaseException] = {}
         for name, writer in self._writers.items():
             if name not in self._stopped:
-                outcome[name] = self._app.lake.log(writer.path).state().version
+                outcome[name] = version_for_cut(self._app, name, writer.state)
             elif (error := self._stopped[name]) is not None:
                 outcome[name] = error
         return outcome

@@ -17,6 +17,7 @@ from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
+from spark_jobs.window.standing.silver_guard import version_for_cut
 from spark_jobs.window.window import Sweep, TableWindow, Window
 from tidegate import tables
 from tidegate.delta.table.state import TableState
@@ -56,7 +57,7 @@ def _nothing_of(app: Application, window: Window, name: str, sweep: Sweep) -> Ta
     return TableWindow(name, *app.names.pair(name), app.names.logical(*sweep.physical.pair).routed, window.cut_ts)
 
 
-def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
+def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | Terminal | None:
     """cut_ts: the window's. Above it and silver's own commits no row is ours."""
     state = writer.log.state()
     done = (f"{writer.app_id}/sweep/{'.'.join(sweep.physical)}", sweep.end_ts)
@@ -82,7 +83,7 @@ def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
 
     writer.change(work, done)
     failpoint("apply_after_sweep")
-    return writer.log.state().version
+    return version_for_cut(writer.app, writer.entry.name, writer.state)
 
 
 def _of_no_shard(writer: SilverWriter, private: PrivateLog) -> str:

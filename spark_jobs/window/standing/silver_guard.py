@@ -13,7 +13,8 @@ When a table is checked, and the cost:
   cut then tells the truth.
 - a released one, as soon as it is met.
 - one written by a window: by the very state its write is planned on, and again by the state its
-  commit stands on. Unless somebody else wrote to it meanwhile, this costs no look at the store.
+  commit stands on. Unless somebody else wrote to it meanwhile, this costs no look at the store. If
+  several commits write it, the version that the cut names is checked as well, by one look.
 - one going on, or leaving a window, without being written: before the cut has a row of it. A
   waiting one keeps its last answer, until it is asked again.
 A quiet table costs a window nothing.
@@ -132,6 +133,14 @@ def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | 
     except Terminal as error:
         return error
     return None
+
+
+def version_for_cut(app: Application, name: str, state: TableState) -> int | Terminal:
+    """The version of this state, or its fault: the cut must not name what another writer did since our commit, for
+    nobody would see it any more. Raises LakeUnavailable.
+    """
+    error = met_unwritten(app, name, state)
+    return state.version if error is None else error
 
 
 def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> bool:

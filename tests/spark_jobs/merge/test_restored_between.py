@@ -1,18 +1,21 @@
-"""Somebody takes silver back by RESTORE, between a window's plan and its commits: the table waits, since nobody would
-see that behind a commit of ours.
+"""Somebody takes silver back by RESTORE, between a window's plan and its cut: the table waits, since nobody would see
+that behind a commit of ours, or a version that the cut names.
 
 In:  tables of two windows, of which control/cuts says the newest version. No Spark.
-Out: each commit that a statement of the source makes without Spark finds it out.
+Out: each commit that a statement of the source makes without Spark finds it out; so does whoever names a version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from spark_jobs.apply_steps import merge_into_silver
+from spark_jobs.merge import linked
 from spark_jobs.window.window import Window
 from tests.spark_jobs.merge import test_silver_writer as by_windows
 from tests.spark_jobs.merge.test_silver_writer import UP, Shop
@@ -21,6 +24,7 @@ from tidegate import tables
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import moved
 from tidegate.delta.table.state import TableState, file_key
+from tidegate.lake.silver.as_published import own_ts
 from tidegate.standing.causes import Cause
 
 pytestmark = pytest.mark.small_files("apart")
@@ -102,4 +106,36 @@ def test_it_is_taken_back_while_files_are_written(
 
     monkeypatch.setattr(log, "commit", committed)
     waits(it, table)
+    assert not left
+
+
+SWAP = "RENAME TABLE t TO x, u TO t, x TO u"
+
+
+@pytest.mark.parametrize(
+    ("statement", "module", "point"),
+    [(VALUES, merge_into_silver, "apply_in_merge"), (SWAP, linked, "apply_in_move"), ("", None, "")],
+)
+def test_it_is_taken_back_behind_our_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, module: ModuleType | None, point: str
+) -> None:
+    """While other tables are written; or between two tries of a window."""
+    it, first = begun(tmp_path, "t", "t")
+    place, left = it.app.lake.uri(tables.silver_path("d", "t")), [first]
+    it.ddl(16, "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+    it.apply(15, 17, {"u": [(17, UP, {"id": 5, "a": 5})]})
+    publish(it.app, Window(15, 17, []), versions={"d.u": it.app.lake.log("silver/d/u").state().version})
+    log = it.app.lake.log(tables.silver_path("d", "t"))
+
+    def passed(name: str) -> None:
+        if name == point and left and own_ts(log.state(), tables.app_id("shop", "d.t")) >= 20:
+            restore(place, left.pop())
+
+    if module is None:
+        it.apply(17, 30, {"t": [(20, UP, {"id": 1, "a": 7})]})
+        passed(point)
+    else:
+        it.ddl(20, statement)
+        monkeypatch.setattr(module, "failpoint", passed)
+    waits(it, "t")
     assert not left
