@@ -93,9 +93,9 @@ def _maintain(job: Maintenance, table: SilverTable) -> None:
     """A failed step ends the steps of this table. The other tables go on."""
     at = "look"
     try:
-        if table.gone and not job.written(table):
-            return  # dropped before every kept cut, and no file is left
-        for step in STEPS:
+        # Dropped before every kept cut, and no file is left: its log still has the smallest and largest values.
+        steps = (expire_log,) if table.gone and not job.written(table) else STEPS
+        for step in steps:
             at = step.__name__
             step(job, table)
     except Exception as error:  # noqa: BLE001 - Spark's and Delta's own, too
