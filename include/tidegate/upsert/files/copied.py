@@ -6,6 +6,7 @@ Out: `add` actions of the copies, with the originals' deletion vectors. No log n
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,11 +45,20 @@ def copies(
     seconds: for all of them. After an error no copy stays. Raises SilverDamaged for a lost file or
     vector, TooSlow, and OSError.
     """
-    until = time.monotonic() + seconds
-    running = [pool.submit(_copied, lake, source, target, file, until) for file in files]
+    until, failed = time.monotonic() + seconds, threading.Event()
+
+    def copied(file: LiveFile) -> Mapping[str, Any] | None:
+        """None once another copy has failed: none of them is of use then."""
+        try:
+            return None if failed.is_set() else _copied(lake, source, target, file, until)
+        except BaseException:
+            failed.set()
+            raise
+
+    running = [pool.submit(copied, file) for file in files]
     _, more = wait(running, return_when=FIRST_EXCEPTION)
     begun = [copy for copy in running if copy not in more or not copy.cancel()]
-    adds = [done.result() for done in begun if done.exception() is None]
+    adds = [add for done in begun if done.exception() is None and (add := done.result()) is not None]
     try:
         for done in begun:
             done.result()
