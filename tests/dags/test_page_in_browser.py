@@ -23,6 +23,20 @@ from tidegate.tables.prewrites_table import PrewriteState
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 
+HOST = "tidegate@shop-production.cluster-c1x2y3z4w5.eu-central-1.rds.amazonaws.com:3306"
+# The words of the road that go over an end of a line.
+_TORN = """
+const torn = [], walker = document.createTreeWalker(document.querySelector('.road'), NodeFilter.SHOW_TEXT);
+while (walker.nextNode())
+  for (const word of walker.currentNode.data.matchAll(/\\w+/g)) {
+    const range = document.createRange();
+    range.setStart(walker.currentNode, word.index);
+    range.setEnd(walker.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(each => Math.round(each.top))).size > 1) torn.push(word[0]);
+  }
+return torn;
+"""
+
 
 def behind() -> PipelineView:
     """Capture of eu is down for three hours, and its server purges soon."""
@@ -36,6 +50,7 @@ def behind() -> PipelineView:
         nothing_missing=False,
         lag_seconds=10_800.0,
         behind_bytes=52_000_000,
+        server=replace(eu.server, host=HOST),
         purge=Retention(6 * 3600.0, "age", "binlog.000005", 1),
     )
     stands = replace(stands, lag_seconds=10_801.0, sources=(late, stands.sources[1]))
@@ -80,8 +95,9 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
         places = (
             "return [...document.querySelectorAll('svg.chart')].map(svg => Math.round(svg.getBoundingClientRect().top))"
         )
-        for width in (1400, 900, 700):
+        for width in (1400, 1150, 900, 700, 400):
             resize(chromium, width)
+            assert chromium.execute_script(_TORN) == [], f"a host breaks at its separators, {width} pixels wide"
             tops = chromium.execute_script(places)
             assert len(set(tops)) == -(-6 // _in_a_row(chromium)), f"charts of a row begin at one height: {tops}"
         click(chromium, "a[href$='name=shop.orders_00001']")

@@ -6,6 +6,7 @@ Out: a whole HTML document, and the headers that it is sent with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
@@ -59,6 +60,7 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
 @media (min-width: 150rem) {html {font-size: 22px} body {font-size: 1rem} main {max-width: none}
  .stop, figure {max-width: none} td:last-child {max-width: 70rem} svg.chart {height: 8rem}}
 #stale {position: fixed; bottom: 0; left: 0; right: 0; margin: 0; z-index: 1}
+.road code {display: inline-block; max-width: 100%}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
@@ -123,6 +125,9 @@ document.querySelector('form.ask')?.addEventListener('submit', event => {
 });
 """
 
+# Where a host or a place in a log may break: after "@", and before other separators.
+_SEPARATOR: Final = re.compile(r"(?<=@)|(?<=\w)(?=[.:/_-]\w)")
+
 # Nothing from elsewhere, no script but its own, no frame but Airflow's.
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -150,6 +155,11 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
 def asks_for_html(scope: Any) -> bool:
     """Whether a browser opens a page, or sends a form. Scripts and programs don't ask for HTML. scope: ASGI's."""
     return b"text/html" in dict(scope.get("headers", ())).get(b"accept", b"")
+
+
+def breakable(text: str) -> str:
+    """A host, or a place in a log, as HTML: in a narrow box it breaks before a separator, and not inside a word."""
+    return _SEPARATOR.sub("<wbr>", escape(text))
 
 
 def wide_table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -26,7 +26,7 @@ from tidegate.text_layout import age_text, counted, rate_text, sentence, size_te
 from tidegate_airflow.page.act_view import before_act
 from tidegate_airflow.page.care_list import maintenance, prewrites_list
 from tidegate_airflow.page.charts import chart
-from tidegate_airflow.page.layout import wide_table
+from tidegate_airflow.page.layout import breakable, wide_table
 from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.table_view import what_changed
@@ -160,11 +160,11 @@ def _is_slowest(stands: CaptureStanding, hop: Hop, source: str = "") -> bool:
 def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView) -> str:
     captured, name = source.captured, escape(source.source)
     if source.server.error:
-        place = f"<span class='bad'>no answer: {escape(source.server.error)}</span>"
+        place = f"<span class='bad'>no answer: {breakable(source.server.error)}</span>"
     else:
         ahead = source.server.clock_ahead_seconds
-        place = f"<span>{escape(source.server.host)}</span>" if source.server.host else ""
-        place += f"<span>its log ends at <code>{escape(source.server.position or '-')}</code></span>"
+        place = f"<span>{breakable(source.server.host)}</span>" if source.server.host else ""
+        place += f"<span>its log ends at <code>{breakable(source.server.position or '-')}</code></span>"
         place += f"<span class='bad'>its clock is {ahead:+.1f} s off</span>" * (abs(ahead) > CLOCK_SKEW_SECONDS_MAX)
     waits = "<span class='bad'>the cut goes on without it</span>" if source.behind_ts is not None else ""
     waits += f"<span class='bad'>{escape(source.unheard)}</span>" if source.unheard else ""
@@ -185,7 +185,7 @@ def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView)
             f"{_ARROW}<div class='stop hop{slow}'><b>Capture</b><span>{escape(said)}</span>{left}"
             f"<span>last segment {escape(heard)} ago</span>{tries}{disk}{down}</div>"
             f"{_ARROW}<div class='stop'><b>Bronze of {name}</b>"
-            f"<span>captured to <code>{escape(f'{captured.file}:{captured.end_pos}')}</code></span>"
+            f"<span>captured to <code>{breakable(f'{captured.file}:{captured.end_pos}')}</code></span>"
             f"<span>{size}</span>{waits}</div>"
         )
     return (
