@@ -247,12 +247,41 @@ def test_a_person_judges_pauses_and_cancels(world: World) -> None:
     request(log.lake, "road", [Physical("two", "two", "d")])
     for action, state in (
         ("pause", SnapshotState.PAUSED),
-        ("resume", SnapshotState.RUNNING),
+        ("resume", SnapshotState.RUNNING),  # no reader has begun it
         ("cancel", SnapshotState.CANCELLED),
     ):
         assert world.post(world.ask("ann", action, "two.d"), "ann") == 303
         assert told(log.lake, "road")[0].state is state
     assert {str(known.outcome) for known in actions(log.lake)} == {"done"}
+
+
+def test_the_two_answers_of_a_judgement_never_contradict_each_other(world: World, tmp_path: Path) -> None:
+    world.log.send("one", "FROBNICATE EVERYTHING")
+    world.log.level()
+    world.log.apply()
+    with browser() as chromium:
+        as_user(chromium, world, "ann")
+        see(chromium, f"{world.acts}?name=shop.b&action=judge", ["What does it change?", "shop.b"])
+        look_at(chromium, Path(os.environ.get("SCREENSHOTS", tmp_path)), "judge")
+        nothing, some, box = ("[value=nothing]", "[value=tables]", "[name=changes][value='shop.b']")
+
+        def chosen() -> list[bool]:
+            return [chromium.find_element(By.CSS_SELECTOR, each).is_selected() for each in (nothing, some, box)]
+
+        click(chromium, "form.ask button")
+        assert world.state("shop.b") is State.HELD, "the browser asks for an answer first"
+        click(chromium, box)
+        assert chosen() == [False, True, True]
+        click(chromium, nothing)
+        assert chosen() == [True, False, False]
+        click(chromium, some)
+        click(chromium, "form.ask button")
+        assert chosen() == [False, True, False], "the form isn't sent: it wants a table"
+        click(chromium, box)
+        click(chromium, "form.ask button")
+        see(chromium, None, ["Done.", "shop.b held: judged by ann"])
+    (said,) = control.read(world.log.lake, tables.JUDGEMENTS).to_pylist()
+    assert said["tables"] == ["shop.b"]
 
 
 def test_a_judgement_is_of_the_tables_that_were_shown(world: World) -> None:

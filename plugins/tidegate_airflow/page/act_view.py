@@ -147,13 +147,15 @@ def _answers(act: Act, judged: Sequence[str]) -> str:
     if act is not Act.JUDGE:
         return ""
     boxes = "".join(
-        f"<br><label><input type='checkbox' name='changes' value='{escape(table)}'> It changes {escape(table)}</label>"
+        f"<br><label><input type='checkbox' name='changes' value='{escape(table)}'> {escape(table)}</label>"
         for table in judged
     )
     return (
         "<fieldset><legend>What does it change?</legend>"
-        "<label><input type='checkbox' name='word' value='nothing'> It changes no table's rows or columns</label>"
-        f"{boxes}</fieldset>"
+        "<label><input type='radio' name='word' value='nothing' required> No table's rows or columns</label><br>"
+        "<label><input type='radio' name='word' value='tables'> These tables:</label>"
+        f"<div class='under' role='group' aria-label='The tables that it changes'>{boxes.removeprefix('<br>')}</div>"
+        "</fieldset>"
     )
 
 

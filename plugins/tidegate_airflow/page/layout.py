@@ -60,7 +60,7 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
 @media (min-width: 150rem) {html {font-size: 22px} body {font-size: 1rem} main {max-width: none}
  .stop, figure {max-width: none} td:last-child {max-width: 70rem} svg.chart {height: 8rem}}
 #stale {position: fixed; bottom: 0; left: 0; right: 0; margin: 0; z-index: 1}
-.road code {display: inline-block; max-width: 100%}
+.road code {display: inline-block; max-width: 100%} .under {margin-left: 1.5rem}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
@@ -117,8 +117,17 @@ async function renew() {
 setInterval(renew, every);
 """
 
-# A page with a form isn't renewed, so a person's text stays. A pressed button can't be pressed again.
+# A page with a form isn't renewed, so a person's text stays. Of a judgement's two answers the last one counts: nothing
+# has no tables. A pressed button can't be pressed again.
 ASK_SCRIPT: Final = """'use strict';
+document.querySelector('form.ask')?.addEventListener('change', event => {
+  const {name, value} = event.target;
+  const tables = [...event.currentTarget.querySelectorAll('[name=changes]')];
+  if (name === 'word' && value === 'nothing') tables.forEach(each => { each.checked = false; });
+  const word = event.currentTarget.querySelector('[name=word][value=tables]');
+  if (name === 'changes' && word) word.checked = true;
+  word?.setCustomValidity(word.checked && !tables.some(each => each.checked) ? 'Choose its tables.' : '');
+});
 document.querySelector('form.ask')?.addEventListener('submit', event => {
   const button = event.target.querySelector('button');
   setTimeout(() => { button.disabled = true; });
