@@ -247,7 +247,7 @@ def test_a_person_judges_pauses_and_cancels(world: World) -> None:
     request(log.lake, "road", [Physical("two", "two", "d")])
     for action, state in (
         ("pause", SnapshotState.PAUSED),
-        ("resume", SnapshotState.RUNNING),  # no reader has begun it
+        ("resume", SnapshotState.REQUESTED),  # no reader has begun it
         ("cancel", SnapshotState.CANCELLED),
     ):
         assert world.post(world.ask("ann", action, "two.d"), "ann") == 303

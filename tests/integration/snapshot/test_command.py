@@ -20,15 +20,15 @@ from tidegate import config
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT
 from tidegate.lake.jobs.leases import take_lease
 from tidegate.local.server import Server
-from tidegate.snapshot.progress.events import SnapshotState
-from tidegate.snapshot.progress.requests import request, told
+from tidegate.snapshot.progress.events import EventKind, SnapshotState
+from tidegate.snapshot.progress.requests import events_of, request, told
 from tidegate.standing.causes import Cause
 from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 ROWS = 3000
-WORDS = {"pause": ("paused", SnapshotState.PAUSED), "resume": ("resumed", SnapshotState.RUNNING)}
+WORDS = {"pause": ("paused", SnapshotState.PAUSED), "resume": ("resumed", SnapshotState.REQUESTED)}
 RIGHTS = "CREATE, SELECT, INSERT, UPDATE"
 
 
@@ -96,6 +96,8 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
     process = begun_beside_another(road, f"{database}.t")
     while not any(one.waiting for one in told(road.lake, "road")) and process.poll() is None:
         time.sleep(0.1)
+    kinds = {event.event for event in events_of(road.lake, "road")}
+    assert EventKind.RANGES in kinds, "it is divided, though it was paused and resumed before its turn"
     process.send_signal(signal.SIGINT)
     code, _, line = ended(process)
     where, last = line.splitlines()

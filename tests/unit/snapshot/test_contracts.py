@@ -257,6 +257,9 @@ def test_a_person_stops_and_goes_on_and_what_is_over_stays_over() -> None:
     ended = (ASKED, wave(1, Span()), answer(EventKind.APPLIED, 1), (EventKind.ENDED, {}))
     assert told(*ended, (EventKind.PAUSED, {})).state is SnapshotState.ENDED
     assert told(*paused, (EventKind.RESUMED, {})).state is SnapshotState.RUNNING
+    before_its_turn = (ASKED, (EventKind.PAUSED, {}), (EventKind.RESUMED, {}))
+    assert told(*before_its_turn).state is SnapshotState.REQUESTED, "a reader has still to divide it"
+    assert told(*before_its_turn, (EventKind.RANGES, {})).state is SnapshotState.RUNNING
     assert told(*paused, (EventKind.CANCELLED, {}), (EventKind.RESUMED, {})).state is SnapshotState.CANCELLED
     assert told(ASKED, (EventKind.ENDED, {}), (EventKind.DONE, {})).state.is_over
     assert told(ASKED).options == {"where": "a > 1"}

@@ -53,7 +53,7 @@ def test_a_pause_ends_by_a_resume_and_comes_again_whatever_the_clock_says(whole:
 
     for _ in range(3):
         assert tell(EventKind.PAUSED) is SnapshotState.PAUSED
-        assert tell(EventKind.RESUMED) is SnapshotState.RUNNING
+        assert tell(EventKind.RESUMED) is SnapshotState.REQUESTED
     assert tell(EventKind.CANCELLED) is SnapshotState.CANCELLED
 
 

@@ -233,7 +233,7 @@ class TableProgress:
 _STATE_OF: Final = {
     EventKind.REQUESTED: SnapshotState.REQUESTED,
     EventKind.RANGES: SnapshotState.RUNNING,
-    EventKind.RESUMED: SnapshotState.RUNNING,
+    EventKind.RESUMED: SnapshotState.REQUESTED,  # until a reader has divided it
     EventKind.PAUSED: SnapshotState.PAUSED,
     EventKind.ENDED: SnapshotState.ENDED,
     EventKind.DONE: SnapshotState.DONE,
@@ -333,8 +333,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
     state = SnapshotState.REQUESTED
     for step in events:
         after = _STATE_OF.get(step.event, state)
-        # What is over stays over; a range that is read while a person pauses doesn't resume, and what has ended is
-        # beyond a pause.
+        # What is over stays over. A range read while a person pauses doesn't resume. What has ended is beyond a pause.
         paused = state is SnapshotState.PAUSED and step.event is EventKind.RANGES
         ended = state is SnapshotState.ENDED and step.event is EventKind.PAUSED
         state = state if state.is_over or paused or ended else after
@@ -347,6 +346,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
     waiting = [event for event in waves if event.token not in answered | lost]
     ranges = next((event.spans for event in reversed(events) if event.event is EventKind.RANGES), (WHOLE,))
     counted = [event for event in waves if event.token not in refused.keys() | lost]
+    is_begun = bool(waves) or any(event.event is EventKind.RANGES for event in events)
     # What is done has nothing left, even when upkeep has taken away what was read (worth_keeping.py).
     reads = (ReadSpans(event.spans, event.token in refused.keys() | lost) for event in waves)
     left = () if state is SnapshotState.DONE else left_of(ranges, reads)
@@ -357,7 +357,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         source=request.source,
         database=request.database,
         table=request.table,
-        state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
+        state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and is_begun else state,
         left=left,
         waiting=tuple(event.token for event in waiting),
         low_ts=min((event.low_ts for event in applied if event.low_ts is not None), default=None),
