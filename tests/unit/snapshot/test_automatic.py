@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +247,15 @@ def test_a_reader_is_started_when_another_server_is_captured_than_has_the_end_ma
     assert looks.look() == {"tables": ["d.t"]}
 
 
+def _later(seconds: float) -> type[datetime]:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Later:
+            return super().now(tz) + timedelta(seconds=seconds)
+
+    return Later
+
+
 def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,14 +274,16 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
     request(lake, "p", [TABLE])
     state, reason, way = look(pipeline())
     assert (state, way, "its snapshot is requested" in reason) == (State.SNAPSHOT, "", True)
-    with monkeypatch.context() as silent:
-        silent.setattr(automatic, "SNAPSHOT_SILENT_SECONDS", -1)
-        state, _, way = look(pipeline())
-        assert (state, "`tidegate snapshot run p` reads, or says why not" in way) == (State.HELD, True)
+    for seconds, expected in ((SNAPSHOT_SILENT_SECONDS + 30, State.SNAPSHOT), (200, State.HELD)):
+        with monkeypatch.context() as later:
+            later.setattr(automatic, "datetime", _later(seconds))
+            state, _, way = look(pipeline())
+            assert state is expected, "a reader is woken after a minute, and takes its time to start"
+            assert ("`tidegate snapshot run p` reads, or says why not" in way) == (state is State.HELD)
     event(lake, EventKind.FAILED, "it broke")
     state, _, way = look(pipeline())
     assert state is State.HELD
-    assert way.startswith("1 snapshot within a day was in vain (it broke); the next one begins by itself in ")
+    assert way.startswith("after 1 snapshot within a day (it broke) the next one begins by itself in ")
     assert "tidegate snapshot start p d.t" in way
     request(lake, "p", [TABLE])
     (last,) = [one.snapshot for one in told(lake, "p") if not one.state.is_over]

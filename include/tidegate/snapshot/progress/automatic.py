@@ -27,7 +27,7 @@ from tidegate.config import OWN_DATABASES, Pipeline, SnapshotMode
 from tidegate.lake.figures.status import TableStatus
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.standing.held import last_states
-from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
+from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_NO_READER_SECONDS
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
@@ -186,7 +186,7 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
         return status
     since = outlook.told_at or (datetime.fromisoformat(status.since) if status.since else now)
     silent = (now - since).total_seconds()
-    if silent > SNAPSHOT_SILENT_SECONDS and outlook.under_way != SnapshotState.PAUSED and _needs_reader(outlook):
+    if silent > SNAPSHOT_NO_READER_SECONDS and outlook.under_way != SnapshotState.PAUSED and _needs_reader(outlook):
         what = f"for {silent:.0f} s no reader has said anything of its snapshot: is one running, or was it refused?"
         return replace(
             status, way_out=f"{what} `tidegate snapshot run {pipeline}` reads, or says why not; {status.way_out}"
@@ -200,10 +200,10 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
     said = outlook.why
     if outlook.due_at is not None:
         wait = max(0.0, (outlook.due_at - now).total_seconds())
-        tries = counted(outlook.tries, "snapshot within a day was", "snapshots within a day were")
+        tries = f"{counted(outlook.tries, 'snapshot', 'snapshots')} within a day"
         last = "the last one: " * (outlook.tries > 1) + (outlook.why or "the table was held again")
         begins = f"in {age_text(wait)}" if wait >= 1 else "as soon as a reader runs"
-        said = f"{tries} in vain ({last}); the next one begins by itself {begins}"
+        said = f"after {tries} ({last}) the next one begins by itself {begins}"
     way = status.way_out if outlook.due_at is not None else only_asked_for(status.way_out)
     return replace(status, way_out=f"{said}; {way}" if said else way)
 
