@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseSensorOperator
 
@@ -34,7 +34,7 @@ from tidegate.limits import (
 from tidegate_airflow import lineage
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
-from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
+from tidegate_airflow.source_trigger import ADVANCED, LOST, WAITED, SourceAdvancedTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     from tidegate.capture.progress import CaptureProgress, CaptureResult
     from tidegate.config import Pipeline
     from tidegate_airflow.lineage import Lineage
+
+_AWAKE: Final = {
+    ADVANCED: "writes again",
+    WAITED: "is still quiet, and the wait's time is up: capture proves that nothing is missing",
+    LOST: "gave the watcher no answer: capture asks it",
+}
 
 
 class CaptureStopped(Transient):
@@ -91,7 +97,7 @@ class CaptureSensor(BaseSensorOperator):
     def resume(self, context: Context, event: dict[str, Any], deadline: float) -> None:
         """Go on after SourceAdvancedTrigger has fired."""
         pipeline = self._pipeline(context)
-        self.log.info("source %s: %s", self.source, event["reason"])
+        self.log.info("source %s %s", self.source, _AWAKE[event["reason"]])
         if event["reason"] == WAITED:
             proof_seconds = pipeline.capture.proof_seconds
             self._capture(pipeline, proof_seconds + PROOF_START_SECONDS, proof_seconds)

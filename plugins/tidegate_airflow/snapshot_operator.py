@@ -19,6 +19,7 @@ from airflow.sdk import BaseOperator
 
 from tidegate import pipelines
 from tidegate.errors import Terminal, Transient
+from tidegate.text_layout import counted
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 
@@ -73,7 +74,7 @@ class SnapshotOperator(BaseOperator):
         # A run that started by itself requests only due tables. About the others a person has decided.
         by_itself = bool(context.get("triggering_asset_events"))
         new = work.ask() if by_itself else work.request(context["params"].get("tables") or (), snapshot=asked)
-        self.log.info("%d tables are requested; open snapshots continue", len(new))
+        self.log.info("%s requested; open snapshots continue", counted(len(new), "table is", "tables are"))
         left = [table for table in work.read(snapshot=asked) if not is_read(table)]
         if self._stop.is_set() and left:
             raise SnapshotStopped("the snapshot was told to end", where=pipeline.pipeline)
