@@ -74,7 +74,8 @@ class SnapshotOperator(BaseOperator):
         # A run that started by itself requests only due tables. About the others a person has decided.
         by_itself = bool(context.get("triggering_asset_events"))
         new = work.ask() if by_itself else work.request(context["params"].get("tables") or (), snapshot=asked)
-        self.log.info("%s requested; open snapshots continue", counted(len(new), "table is", "tables are"))
+        count = counted(len(new), "table is", "tables are")
+        self.log.info("%s requested; open snapshots continue", count)
         left = [table for table in work.read(snapshot=asked) if not is_read(table)]
         if self._stop.is_set() and left:
             raise SnapshotStopped("the snapshot was told to end", where=pipeline.pipeline)

@@ -61,8 +61,8 @@ SNAPSHOT_WAITING_PER_CPU_SECONDS: Final = 30.0
 SNAPSHOT_UNHEARD_SECONDS: Final = 10.0
 # A reader that leaves a table open for so long without a word counts as gone, and another one is woken.
 SNAPSHOT_SILENT_SECONDS: Final = 60.0
-# After so long people are told that no reader comes: one is woken after the time above, and on a busy machine Airflow
-# and the reader itself then start for a minute more.
+# After so long people are told that no reader comes: one is woken after the time above. On a
+# busy machine Airflow and the reader itself then start for a minute more.
 SNAPSHOT_NO_READER_SECONDS: Final = 3 * SNAPSHOT_SILENT_SECONDS
 # ... again after as long, then twice as long each time that nothing came of it, up to this.
 SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0

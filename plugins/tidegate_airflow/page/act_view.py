@@ -147,14 +147,16 @@ def _answers(act: Act, judged: Sequence[str]) -> str:
     if act is not Act.JUDGE:
         return ""
     boxes = "".join(
-        f"<br><label><input type='checkbox' name='changes' value='{escape(table)}'> {escape(table)}</label>"
-        for table in judged
+        f"<br><label><input type='checkbox' name='changes' value='{name}'> {name}</label>"
+        for name in map(escape, judged)
     )
     return (
         "<fieldset><legend>What does it change?</legend>"
-        "<label><input type='radio' name='word' value='nothing' required> No table's rows or columns</label><br>"
+        "<label><input type='radio' name='word' value='nothing' required>"
+        " No table's rows or columns</label><br>"
         "<label><input type='radio' name='word' value='tables'> These tables:</label>"
-        f"<div class='under' role='group' aria-label='The tables that it changes'>{boxes.removeprefix('<br>')}</div>"
+        "<div class='under' role='group' aria-label='The tables that it changes'>"
+        f"{boxes.removeprefix('<br>')}</div>"
         "</fieldset>"
     )
 

@@ -117,8 +117,8 @@ async function renew() {
 setInterval(renew, every);
 """
 
-# A page with a form isn't renewed, so a person's text stays. Of a judgement's two answers the last one counts: nothing
-# has no tables. A pressed button can't be pressed again.
+# A page with a form isn't renewed, so a person's text stays. Of a judgement's two answers the last
+# one counts: nothing has no tables. A pressed button can't be pressed again.
 ASK_SCRIPT: Final = """'use strict';
 document.querySelector('form.ask')?.addEventListener('change', event => {
   const {name, value} = event.target;
@@ -126,7 +126,8 @@ document.querySelector('form.ask')?.addEventListener('change', event => {
   if (name === 'word' && value === 'nothing') tables.forEach(each => { each.checked = false; });
   const word = event.currentTarget.querySelector('[name=word][value=tables]');
   if (name === 'changes' && word) word.checked = true;
-  word?.setCustomValidity(word.checked && !tables.some(each => each.checked) ? 'Choose its tables.' : '');
+  const lacks = word?.checked && !tables.some(each => each.checked);
+  word?.setCustomValidity(lacks ? 'Choose its tables.' : '');
 });
 document.querySelector('form.ask')?.addEventListener('submit', event => {
   const button = event.target.querySelector('button');
@@ -167,7 +168,7 @@ def asks_for_html(scope: Any) -> bool:
 
 
 def breakable(text: str) -> str:
-    """A host, or a place in a log, as HTML: in a narrow box it breaks before a separator, and not inside a word."""
+    """A host, or a place in a log, as HTML: a narrow box breaks it before a separator, not in a word."""
     return _SEPARATOR.sub("<wbr>", escape(text))
 
 
