@@ -26,7 +26,7 @@ from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.rows.table_rows import HeldError
 from tidegate.changelog.changelog_table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, finer, told
-from tidegate.changelog.joining import Joining
+from tidegate.changelog.joining import joined
 from tidegate.changelog.rows import Imaged, Name, as_changes, segment_images
 from tidegate.changelog.share import Reached, log_share
 from tidegate.columnar.decoded import RowsError
@@ -105,15 +105,10 @@ def write_changelog(
         later = [segment for segment in committed if segment.source == source]
         answered = [_Asked(segment.ref, source, segment.answers, segment.names) for segment in later]
         for given in (whole, answered):
-            joining = Joining()
-            for changes in _read(app, window, own_logs, given):
-                for imaged in changes:
-                    for parts in joining.take(imaged):
-                        _add(own_logs[imaged.name], parts, by_keys)
+            for alike in joined(_read(app, window, own_logs, given)):
+                for parts in alike:
+                    _add(own_logs[parts[0].name], parts, by_keys)
                 _write_large([log.appending for log in logs])
-            for parts in joining.rest():
-                _add(own_logs[parts[0].name], parts, by_keys)
-            _write_large([log.appending for log in logs])
     for log in (own for own in logs if own.entry.name in window.tables):  # else held with one before it
         for rows in by_keys.told.get(log.entry.name, ()):
             log.appending.add(rows.filter(pc.greater(rows["commit_ts"], log.after_ts)))
@@ -129,7 +124,7 @@ def _add(log: _Log, parts: list[Imaged], by_keys: MadeByKeys) -> None:
     except (OSError, MemoryError, Transient):
         raise
     except Exception as error:  # noqa: BLE001 - told in the changelog, by its class
-        _lose([log], error if isinstance(error, Terminal) else unexpected(error))
+        _lose([log], error)
         return
     log.appending.add(finer(rows) if log.entry.name in by_keys.told else rows)
 
@@ -262,15 +257,16 @@ def _of_each(changes: Callable[[Iterable[Name]], _Changes], logs: dict[Name, _Lo
         raise
     except Exception as error:  # noqa: BLE001 - told in the changelog, by its class
         if len(names) == 1:
-            known = error.error if isinstance(error, HeldError | RowsError) else error
-            _lose([logs[name] for name in names], known if isinstance(known, Terminal) else unexpected(error))
+            _lose([logs[name] for name in names], error)
             return []
     return [rows for name in sorted(names) for rows in _of_each(changes, logs, {name})]
 
 
-def _lose(logs: Iterable[_Log], error: Terminal) -> None:
+def _lose(logs: Iterable[_Log], error: Exception) -> None:
+    known = error.error if isinstance(error, HeldError | RowsError) else error
+    why = str(known if isinstance(known, Terminal) else unexpected(error))
     for log in logs:
-        log.lost = log.lost or str(error)
+        log.lost = log.lost or why
 
 
 def _finish(app: Application, window: Window, plan: TablePlan, log: _Log) -> None:

@@ -9,7 +9,7 @@ much as a thousand times as many rows of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tidegate.changelog.rows import Imaged, Name
@@ -48,3 +48,14 @@ class Joining:
     def _out(self, name: Name) -> list[Imaged]:
         self._bytes -= self._table_bytes.pop(name)
         return self._waiting.pop(name)
+
+
+def joined(segments: Iterable[Iterable[Imaged]]) -> Iterator[list[list[Imaged]]]:
+    """The images of all segments, as lists of images that are alike: after a segment those that can
+    wait no longer, at the end the rest.
+    """
+    joining = Joining()
+    for images in segments:
+        if full := [parts for imaged in images for parts in joining.take(imaged)]:
+            yield full
+    yield list(joining.rest())
