@@ -25,9 +25,9 @@ from tidegate.delta.table.state import TableState
 from tidegate.limits import REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
 from tidegate.merge.kept import in_silver
-from tidegate.merge.past.version_sql import BEGUN, READ_UPTO, merge_versions
 from tidegate.merge.phases import RowsPhase
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.version_sql import BEGUN, READ_UPTO, merge_versions
 from tidegate.table_names import Physical
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Tables with history, written by position: the current version of each changed row ends, and new versions are added.
 
 In:  a phase's staged changes (decode_changes), few enough for the driver.
-Out: one Delta commit, data and applied_ts together, as by merge/past/version_sql.py.
+Out: one Delta commit, data and applied_ts together, as by merge/version_sql.py.
 
 Ended and current versions get separate files, unless they are few (joined.py). The statistics show a file without a
 current version, so later windows don't search it for their keys.

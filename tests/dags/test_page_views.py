@@ -25,6 +25,7 @@ from tidegate.lake.figures.verified import Verified
 from tidegate.lake.schema_history.schema_changes import SchemaChange
 from tidegate.metrics.disks import Disk
 from tidegate.pipelines import PipelineView
+from tidegate.pipelines.plain import plain
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tables import State
@@ -220,9 +221,9 @@ def test_a_table_shows_its_rows_files_and_bytes_where_they_are_known() -> None:
     for shown in (tables_list(view(250), TablesAsked("orders_00249")), table_view(view(250), "shop.orders_00249", ())):
         for words in ("99,751", ">6<", "3.0&nbsp;MB"):
             assert words in shown
-    plain = json.loads(json.dumps(view(250).plain()))["tables"]
-    assert plain[249]["size"] == {"rows": 99_751, "files": 6, "bytes": 3_000_249}
-    assert plain[1]["size"] is None
+    cells = json.loads(json.dumps(plain(view(250))))["tables"]
+    assert cells[249]["size"] == {"rows": 99_751, "files": 6, "bytes": 3_000_249}
+    assert cells[1]["size"] is None
     unknown = tables_list(view(), TablesAsked("orders_00001"))
     assert "<td data-label='Rows'>-</td><td data-label='Files'>-</td><td data-label='Size'>-</td>" in unknown
 
@@ -262,7 +263,7 @@ def test_what_a_person_typed_is_text() -> None:
 
 def test_a_table_that_differs_is_said_in_the_overview() -> None:
     of = view(held=False)
-    assert json.loads(json.dumps(of.plain()))["verification"]["outcomes"] == {"equal": 20}
+    assert json.loads(json.dumps(plain(of)))["verification"]["outcomes"] == {"equal": 20}
     shown = overview(
         [replace(of, verified={"shop.orders_00000": Verified("different", 5, "2026-09-21T13:00:00+00:00")})]
     )

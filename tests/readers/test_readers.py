@@ -17,7 +17,7 @@ from tests.readers.canonical import difference, digest
 from tests.readers.lake import Lake, check, report
 from tests.support.readers import READERS
 from tidegate.delta.object_names import commit_name
-from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.by_place import log_store
 from tidegate.delta.table.actions import lines, metadata, protocol
 
 ROWS = pa.table(

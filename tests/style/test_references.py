@@ -13,6 +13,7 @@ from tools import reference
 from tests.dags.browser import browser
 from tests.kit.pipeline_views import CHASING, view
 from tidegate import remedy
+from tidegate.pipelines.plain import plain
 from tidegate.pipelines.plain_keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +21,7 @@ FOLDER = ROOT / "docs" / "reference"
 
 
 def test_every_key_of_the_json_has_its_meaning_and_no_other_has() -> None:
-    cells = replace(view(6), captures={"eu": CHASING}).plain()
+    cells = plain(replace(view(6), captures={"eu": CHASING}))
     assert set(cells) == set(KEYS)
     json.dumps(cells)
 

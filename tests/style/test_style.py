@@ -80,7 +80,7 @@ FORMATS = {
     "include/tidegate/ddl_script/shown_columns.py::_KEY_BYTES_MAX": "InnoDB's keys",
     "include/tidegate/log_files/gtid_set.py::_TAG_BYTES_MAX": "MySQL's GTID tags",
     "include/tidegate/schema/ddl/partitions.py::_DIGITS_MAX": "digits of a 64-bit number",
-    "include/tidegate/snapshot/marks/watermark.py::NAME_BYTES_MAX": "a column's length in the server's table",
+    "include/tidegate/snapshot/watermark.py::NAME_BYTES_MAX": "a column's length in the server's table",
     "include/tidegate/tidb/codec/datum.py::_DIGITS_MAX": "TiDB's MyDecimal",
     "include/tidegate/tables/__init__.py::_PART_BYTES_MAX": "a file name's length on local disks",
 }

@@ -21,9 +21,9 @@ from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.chunk import Chunk, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE, Key, ReadSpans, Span, left_of
-from tidegate.snapshot.marks.watermark import BEGIN, CREATE, WRITE, Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress
 from tidegate.snapshot.progress.standing import KnownEvents
+from tidegate.snapshot.watermark import BEGIN, CREATE, WRITE, Manifest, Mark, MarkKind
 from tidegate.table_names import Physical
 
 

@@ -21,9 +21,9 @@ from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.chunk import Chunk, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter
 from tidegate.snapshot.chunks.spans import WHOLE, Span
-from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.progress.standing import KnownEvents
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 
 
 def baseline(log: Log, database: str, table: str, *, key: bool = True, source: str = "one") -> TableVersion:

@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.delta.stores.store import LogStore, log_store, sync
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import LogStore, sync
 from tidegate.errors import LakeRefused, LakeUnavailable, StrayValueLog, ValueLogError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles

@@ -37,7 +37,8 @@ from typing import Any, Final
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.commit_file import read_commit, read_commits
 from tidegate.delta.object_names import commit_name, commit_version
-from tidegate.delta.stores.store import Entry, LogStore, log_store
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import Entry, LogStore
 from tidegate.delta.table.actions import commit_info, info_of, lines, now_ms, transaction
 from tidegate.delta.table.features import check_readable, check_writable
 from tidegate.delta.table.state import NO_TABLE, Action, Keep, TableState

@@ -22,7 +22,8 @@ import pyarrow.fs as pafs
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.stores.store import REFUSED, LogStore, log_store, make_folder, sync
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import REFUSED, LogStore, make_folder, sync
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import check_format, tell_older

@@ -142,12 +142,6 @@ class PipelineView:
             return "no: the table is held" if table.state is State.HELD else "not yet"
         return "yes, and the table is held" if table.state is State.HELD else "yes"
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON's own types (plain.py)."""
-        from tidegate.pipelines.plain import plain
-
-        return plain(self)
-
 
 def look(
     pipeline: Pipeline,

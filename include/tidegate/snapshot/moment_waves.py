@@ -23,11 +23,11 @@ from tidegate.pump.at_timestamp import is_collected
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
-from tidegate.snapshot.marks.watermark import MarkKind
 from tidegate.snapshot.moment_reading import MomentReading, MomentWay
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, View
 from tidegate.snapshot.progress.requests import Told
 from tidegate.snapshot.reading.table_reader import WaveOf
+from tidegate.snapshot.watermark import MarkKind
 from tidegate.snapshot.wave_reading import TableWork
 
 Name = tuple[str, str]

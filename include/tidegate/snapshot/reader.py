@@ -40,7 +40,6 @@ from tidegate.snapshot.load_guard import LoadGuard
 from tidegate.snapshot.marks.marks import Marks
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
 from tidegate.snapshot.marks.unlogged_marks import marks_for
-from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.moment_reading import MomentWay
 from tidegate.snapshot.moment_waves import MomentWaves, Tell
 from tidegate.snapshot.progress.captured_reading import CapturedReading
@@ -51,6 +50,7 @@ from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.result import kernel as result_kernel
 from tidegate.snapshot.reading.table_reader import Pace, WaveOf
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, ViewRefused, Way, check_nobody_waits, without_views
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.wave_reading import TableWork, WaveReading
 from tidegate.tables import SNAPSHOTS
 

@@ -34,12 +34,12 @@ from tidegate.snapshot.chunks.chunk import Chunk, rows_of, schema_of, shape_of, 
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.unlogged_marks import marks_for
-from tidegate.snapshot.marks.watermark import Manifest, MarkKind
 from tidegate.snapshot.reading.by_key import chunks_where
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.left_out import left_out, not_of_its_type, unasked
 from tidegate.snapshot.reading.result import kernel as result_kernel
 from tidegate.snapshot.reading.table_reader import WaveOf
+from tidegate.snapshot.watermark import Manifest, MarkKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,9 @@ from tidegate.position import Position
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.marks import Marks, MarkWriter
-from tidegate.snapshot.marks.watermark import Mark
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.table_reader import ChunkBounds, WaveOf
+from tidegate.snapshot.watermark import Mark
 from tidegate.snapshot.wave_reading import TableWork, is_of_table
 from tidegate.tables import WATERMARK_DATABASE, WATERMARK_TABLE
 

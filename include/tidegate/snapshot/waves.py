@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 
 Name = tuple[str, str]  # database and table at the source
 

@@ -25,7 +25,8 @@ from spark_jobs.merge.private.folders import PrivateFolders, new_name
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.object_names import LOG, commit_name, commit_version
-from tidegate.delta.stores.store import LogStore, log_store
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import LogStore
 from tidegate.delta.table.actions import lines, parsed
 from tidegate.delta.table.state import Action, TableState, file_key
 from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable

@@ -21,7 +21,7 @@ from tidegate.cascades.values import Doubt
 from tidegate.config import Cascades
 from tidegate.mysql.facts.unlogged_columns import of_no_one_value
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
+from tidegate.schema.model.hidden_changes import kept_elsewhere, unlogged_cascade
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.lacking import lacking, lacks_since

@@ -20,8 +20,8 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate.errors import DecodeError
 from tidegate.failpoint import failpoint
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.waves import EndedWave, Followed, WholeTable
 
 

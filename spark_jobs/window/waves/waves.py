@@ -30,7 +30,7 @@ from tidegate.segments.result import CommitSpan
 from tidegate.segments.segment import may_name
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk_table import chunk_refs
-from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
+from tidegate.snapshot.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow
 from tidegate.table_names import Physical, splits
 from tidegate.tables import (

@@ -25,12 +25,12 @@ from tests.support.replica_pair import until
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
 from tidegate.snapshot.marks.marks import MarkWriter
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import request, told
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.view_reading import ExactView
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -21,9 +21,9 @@ from tidegate.local.server import Server
 from tidegate.mysql.connecting.connection import connect
 from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
 from tidegate.snapshot.marks.unlogged_marks import marks_for
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.view_reading import ExactView, TablesBusy
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server]

@@ -26,9 +26,9 @@ from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.settled import settled
 from tidegate.position import Position
 from tidegate.snapshot.marks.unlogged_marks import marks_for
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.view_reading import ExactView
+from tidegate.snapshot.watermark import Mark, MarkKind
 
 pytestmark = pytest.mark.server
 

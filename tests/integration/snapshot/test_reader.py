@@ -36,13 +36,13 @@ from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.marks.marks import MarkWriter
-from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import events_of, request, tell, told
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.connection import WorkerConnection
-from tidegate.snapshot.reading.literals import span_condition
+from tidegate.snapshot.reading.result.literals import span_condition
 from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.waves import SeenMark, follow, refusals
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, SNAPSHOTS, WATERMARK_DATABASE, WATERMARK_TABLE
 

@@ -20,7 +20,7 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE, Span
 from tidegate.snapshot.reading.connection import WorkerConnection
-from tidegate.snapshot.reading.literals import span_condition
+from tidegate.snapshot.reading.result.literals import span_condition
 from tidegate.snapshot.reading.result.stream import ResultStream
 from tidegate.snapshot.reading.table_reader import ChunkReader
 

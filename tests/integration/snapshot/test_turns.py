@@ -22,12 +22,12 @@ from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.mysql.servers.hosts import server_at
 from tidegate.snapshot import reader
 from tidegate.snapshot.chunks.spans import WHOLE
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.held_back import is_held_back
 from tidegate.snapshot.progress.requests import events_of, request, told
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing

@@ -23,10 +23,10 @@ from tidegate.mysql.connecting.connection import connect
 from tidegate.snapshot.marks import unlogged_marks
 from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
 from tidegate.snapshot.marks.unlogged_marks import UnloggedMarks
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, told
 from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.work import SnapshotWork
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -12,11 +12,11 @@ from tests.integration.snapshot.test_reader import Answers, World, world
 from tidegate.snapshot import view_reading
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs
 from tidegate.snapshot.marks.marks import MarkWriter
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
 from tidegate.snapshot.progress.requests import events_of, request
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.watermark import Mark, MarkKind
 
 pytestmark = pytest.mark.server
 __all__ = ["world"]  # a fixture

@@ -30,7 +30,7 @@ from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, Snapshot
 from tidegate.snapshot.progress.requests import events_of, request, told
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.connection import WorkerConnection
-from tidegate.snapshot.reading.literals import span_condition
+from tidegate.snapshot.reading.result.literals import span_condition
 from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.tables import SNAPSHOTS

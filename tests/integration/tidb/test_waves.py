@@ -29,10 +29,10 @@ from tidegate.snapshot.chunks.chunk import Chunk, schema_of, shape_of, to_payloa
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
-from tidegate.snapshot.marks.watermark import Manifest, MarkKind
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, request
 from tidegate.snapshot.reading.table_reader import WaveOf
+from tidegate.snapshot.watermark import Manifest, MarkKind
 from tidegate.tidb.records.payload import fake_payload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

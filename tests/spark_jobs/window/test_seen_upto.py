@@ -14,7 +14,7 @@ import pytest
 
 from spark_jobs.window.waves.waves import seen_upto
 from tidegate.segments.window import SegmentRef
-from tidegate.snapshot.marks.watermark import Manifest
+from tidegate.snapshot.watermark import Manifest
 from tidegate.snapshot.waves import EndedWave
 from tidegate.tables import SegmentFlag
 

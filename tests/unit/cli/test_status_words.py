@@ -17,6 +17,7 @@ from tidegate.capture.status_file import CaptureStatus
 from tidegate.cli.status import _capture_lines, status_lines
 from tidegate.lake.figures.status import TableStatus
 from tidegate.metrics.measured import samples
+from tidegate.pipelines.plain import plain
 from tidegate.tables import State
 from tidegate_airflow.page.pipeline_view import pipeline_view
 from tidegate_airflow.page.tables_list import TablesAsked
@@ -108,7 +109,7 @@ def test_the_value_logs_disk_is_in_status_and_on_the_page(state: ChaserState) ->
     assert ("the value log has 7.0 MB on its disk, and room for 44.4 GB" in shown) == (state is ChaserState.DIRECT)
     lacks = "the lake lacks 3.0 MB. The value log has 7.0 MB and room for 44.4 GB, which lasts"
     assert (lacks in shown) == (state is not ChaserState.DIRECT)
-    assert replace(view(), captures={"eu": capture}).plain()["capture"]["eu"]["value_log_bytes"] == 7_000_000
+    assert plain(replace(view(), captures={"eu": capture}))["capture"]["eu"]["value_log_bytes"] == 7_000_000
 
 
 def test_a_full_disk_of_the_lake_is_why_silver_is_behind() -> None:

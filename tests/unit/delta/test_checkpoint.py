@@ -18,7 +18,7 @@ from tests.support.seeds import LONG, many
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.object_names import LAST_CHECKPOINT, Hint, checkpoint_name, checksum, commit_name
-from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.by_place import log_store
 from tidegate.delta.table.log_retention import tombstones_ms
 from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 

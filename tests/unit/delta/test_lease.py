@@ -19,7 +19,8 @@ from tests.support.interrupted_store import Memory
 from tidegate.delta.leases import lease as module
 from tidegate.delta.leases.lease import Lease
 from tidegate.delta.leases.lease_entry import LeaseEntry, Process, entry_name, newest_entry, numbers
-from tidegate.delta.stores.store import LocalStore, log_store
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import LocalStore
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken, Transient
 from tidegate.limits import LEASE_KEPT_FILES
 

@@ -19,8 +19,9 @@ from tests.support.seeds import many
 from tidegate.delta.object_names import commit_name
 from tidegate.delta.stores import object_store
 from tidegate.delta.stores import store as module
+from tidegate.delta.stores.by_place import log_store
 from tidegate.delta.stores.object_store import ObjectStore
-from tidegate.delta.stores.store import Entry, LocalStore, LogStore, log_store, remove_unfinished
+from tidegate.delta.stores.store import Entry, LocalStore, LogStore, remove_unfinished
 from tidegate.errors import LakeRefused, LakeUnavailable
 
 PROCESSES = 4
@@ -28,7 +29,7 @@ PROCESSES = 4
 # the name, so that what one has looked at before is old for all. It says which of them made what.
 RACER = """
 import json, multiprocessing, os, sys
-from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.by_place import log_store
 
 place, options, names, processes = json.loads(sys.argv[1])
 forks = multiprocessing.get_context("fork")
@@ -64,7 +65,7 @@ print(json.dumps([pipe.recv() for pipe, _ in pipes]))
 # One object after the other from a number on, and a line for each that is made.
 MAKER = """
 import sys
-from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.by_place import log_store
 store = log_store(sys.argv[1], {})
 for number in range(int(sys.argv[2]), 1 << 60):
     store.create(f"{number:020d}.json", b"%d;" % number * 5000)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.s3 import S3, moto
 from tests.support.interrupted_store import Memory
-from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.by_place import log_store
 from tidegate.delta.stores.store_probe import PROBE, check_makes_once
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles

@@ -11,7 +11,7 @@ import pytest
 from tidegate.delta.cleaning.vacuum import vacuum
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.object_names import commit_name
-from tidegate.delta.stores.store import log_store
+from tidegate.delta.stores.by_place import log_store
 from tidegate.delta.table.actions import add, metadata, moved, protocol
 
 HOUR = 3600

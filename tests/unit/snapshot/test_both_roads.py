@@ -25,7 +25,7 @@ from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import TableChanges
 from tidegate.snapshot.chunks.spans import Span
-from tidegate.snapshot.reading.literals import span_condition
+from tidegate.snapshot.reading.result.literals import span_condition
 from tidegate.snapshot.reading.result.plan import SESSION, make_read_plan
 from tidegate.snapshot.reading.result.stream import ResultStream
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, ORDINAL, SEQ

@@ -11,8 +11,8 @@ import pytest
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.unlogged import ForeignKey
 from tidegate.snapshot.by_view import Beside, read_by_view
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.view_reading import TablesBusy
+from tidegate.snapshot.watermark import Mark, MarkKind
 
 Name = tuple[str, str]
 

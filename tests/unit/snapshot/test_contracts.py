@@ -22,8 +22,8 @@ from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.chunk import Chunk, changes_of, packer, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs, claim_reader
 from tidegate.snapshot.chunks.spans import Span
-from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress, progress
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.waves import EndedWave, SeenMark, follow, refusals
 
 NOW = datetime(2026, 2, 3, 23, 59, 59, 5, tzinfo=UTC)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.support.seeds import many
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.spans import Key, ReadSpans, Span, left_of
-from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress, progress
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow, refusals
 
 KEYS = 10

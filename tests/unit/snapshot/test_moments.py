@@ -10,7 +10,7 @@ from tests.unit.snapshot.test_timestamp_reading import Recorded
 from tidegate.snapshot.beginning import why_otherwise
 from tidegate.snapshot.chunks.spans import WHOLE, Span, is_whole
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, Tally, View
-from tidegate.snapshot.reading.literals import key_literals
+from tidegate.snapshot.reading.result.literals import key_literals
 from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.snapshot.reading.tidb_definitions import Definitions
 

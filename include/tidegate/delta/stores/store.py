@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, NoReturn, Protocol
 
@@ -82,20 +82,6 @@ class LogStore(Protocol):
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove objects. A missing one is no error."""
-
-
-def log_store(place: str, options: Mapping[str, str]) -> LogStore:
-    """The store of a folder: an absolute local path (also file://), or an s3://, gs:// or abfss://
-    URL.
-
-    options: with delta-rs's names (tidegate/lake/storage/storage_options.py). The environment adds
-    what they don't have.
-    """
-    if "://" not in place or place.startswith("file://"):
-        return LocalStore(place.removeprefix("file://"))
-    from tidegate.delta.stores.object_store import ObjectStore  # heavy
-
-    return ObjectStore(place, options)
 
 
 class LocalStore:

@@ -17,7 +17,7 @@ from tidegate.errors import LakeRefused
 
 if TYPE_CHECKING:
     from tidegate.delta.stores.store import LogStore
-    from tidegate.lake.files import LakeFiles
+    from tidegate.lake.format.folder import LakeFolder
 
 FOLDER: Final = "control"
 NAME: Final = "copy.json"
@@ -65,14 +65,14 @@ class Paper:
         store.replace(NAME, json.dumps(document, ensure_ascii=False).encode())
 
 
-def check_is_lake(lake: LakeFiles) -> None:
+def check_is_lake(lake: LakeFolder) -> None:
     """Raises LakeRefused for a folder with a paper. Reads one object."""
     refusal = why_no_lake(lake)
     if refusal is not None:
         raise refusal
 
 
-def why_no_lake(lake: LakeFiles) -> LakeRefused | None:
+def why_no_lake(lake: LakeFolder) -> LakeRefused | None:
     """The error for everybody who would use the folder as a lake, in the paper's words; None
     without a paper. Raises LakeUnavailable.
     """

@@ -27,7 +27,7 @@ from tidegate.tables.format_table import FORMAT
 
 if TYPE_CHECKING:
     from tidegate.delta.table.state import TableState
-    from tidegate.lake.files import LakeFiles
+    from tidegate.lake.format.folder import LakeFolder
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Format:
         return f"format {self.version}{by}; {what}"
 
 
-def check_format(lake: LakeFiles) -> int:
+def check_format(lake: LakeFolder) -> int:
     """The newest begun format; 0 without one. Raises LakeRefused for a newer lake, or for a folder
     without a lake.
     """
@@ -97,13 +97,13 @@ def tell_older(root: str, version: int) -> None:
         log.info("%s has format %d; it is read as format %d", root, version, newest_format())
 
 
-def format_of(lake: LakeFiles) -> Format:
+def format_of(lake: LakeFolder) -> Format:
     """As the lake has it now. Raises LakeUnavailable, LakeRefused (a newer one)."""
     check_format(lake)
     return _newest(lake, lake.log(FORMAT.path).state())
 
 
-def _newest(lake: LakeFiles, state: TableState) -> Format:
+def _newest(lake: LakeFolder, state: TableState) -> Format:
     """The format with its release. Only known columns are read: a newer release may have added
     some.
     """
@@ -120,7 +120,7 @@ def _newest(lake: LakeFiles, state: TableState) -> Format:
     )
 
 
-def control_tables(lake: LakeFiles) -> set[str]:
+def control_tables(lake: LakeFolder) -> set[str]:
     """Names of the tables of tables/ that control/ has; none in a new lake."""
     listed = lake.listed("control")
     return _NAMES & {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}

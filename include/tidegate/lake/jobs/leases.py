@@ -12,7 +12,8 @@ from typing import Final
 
 from tidegate.delta.leases.lease import Lease
 from tidegate.delta.leases.lease_entry import LeaseEntry, newest_entry
-from tidegate.delta.stores.store import LogStore, log_store
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import LogStore
 from tidegate.delta.stores.store_probe import check_makes_once
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import LEASE_ANSWER_SECONDS_MAX

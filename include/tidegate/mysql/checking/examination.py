@@ -42,8 +42,8 @@ from tidegate.mysql.sql_text.catalog import asked_by, names_there
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.hidden_changes import kept_elsewhere, unlogged_cascade
 from tidegate.schema.model.server import ServerVersion
-from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.tables import WATERMARK
 from tidegate.text_layout import counted
 

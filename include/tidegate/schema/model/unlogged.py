@@ -1,7 +1,7 @@
 """Tables that change without row events: by a foreign key's action, or because their engine keeps rows elsewhere.
 
-In:  a table version: its engine, its foreign keys.
-Out: one phrase about the changes without row events, or "".
+In:  clauses of a statement: foreign keys, ENGINE, UNION.
+Out: ForeignKey, EngineOptions; hidden_changes.py says in words what the log lacks.
 
 InnoDB carries out ON DELETE and ON UPDATE actions by itself, below the binlog: MariaDB and MySQL before 9.6 log the
 parent's rows alone. MySQL 9.6 and later carry them out in the SQL layer, and log the child's rows too, unless
@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from tidegate.schema.model.columns import TableVersion
+from typing import Final
 
 TableName = tuple[str, str]
 
@@ -25,14 +22,6 @@ VIEW: Final = "view"
 NO_VIEW: Final = "no view"  # it was one, and is gone
 VIEWS: Final = frozenset({VIEW, NO_VIEW})
 MERGES: Final = frozenset({"mrg_myisam", "merge"})
-_ELSEWHERE: Final = {
-    **dict.fromkeys(MERGES, "its rows lie in other tables, and change with theirs"),
-    "blackhole": "it keeps none of the rows that the binlog shows",
-    **dict.fromkeys(
-        ("federated", "federatedx", "spider", "connect", "sphinx", "oqgraph", "s3", "columnstore"),
-        "its rows lie outside of the server, and change there too",
-    ),
-}
 # Of all other engines the server may have put InnoDB in the place (NO_ENGINE_SUBSTITUTION).
 _WITHOUT_KEYS: Final = frozenset({"myisam", "aria", "maria", "memory", "heap", "csv", "archive", "rocksdb", *MERGES})
 _CHANGES_ROWS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
@@ -150,23 +139,3 @@ def renamed_keys(keys: Iterable[ForeignKey], old: TableName, new: TableName) -> 
         )
         for key in keys
     )
-
-
-def kept_elsewhere(version: TableVersion) -> str:
-    """Why the binlog doesn't show what rows a table has: its engine, or a MERGE table over it; "" else."""
-    why = _ELSEWHERE.get(version.engine)
-    if why is not None:
-        return f"its engine is {version.engine.upper()}: {why}"
-    return f"rows come to it through the MERGE table {'.'.join(version.merged_by)}" if version.merged_by else ""
-
-
-def unlogged_cascade(version: TableVersion) -> str:
-    """The foreign keys of a table that change its rows without row events, in words; "" when none does."""
-    for key in version.foreign_keys:
-        rules = [f"ON {what} {rule}" for what, rule in (("DELETE", key.on_delete), ("UPDATE", key.on_update)) if rule]
-        if rules and not key.logged:
-            return (
-                f"foreign key {key.name} to {'.'.join(key.parent)} ({', '.join(rules)}) changes its rows when the"
-                " parent's change, and this server logs the parent's alone"
-            )
-    return ""

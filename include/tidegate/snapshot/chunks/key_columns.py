@@ -45,7 +45,7 @@ def compared_as(column: Column) -> str | ByNumber:
 
 
 def literal_sql(column: Column, charset: str = "") -> str:
-    """SQL for a value as a literal, as reading/literals.py makes it of bytes; "" for values of no
+    """SQL for a value as a literal, as reading/result/literals.py makes it of bytes; "" for values of no
     key of ours.
 
     charset: in which the server has all text, if it isn't the column's own.

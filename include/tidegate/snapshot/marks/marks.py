@@ -23,7 +23,7 @@ from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.mysql.facts.branches import prepared_branches, see_commits
 from tidegate.mysql.facts.server_facts import GTIDS_GIVEN, read_replications, says_read_only
 from tidegate.position import Position
-from tidegate.snapshot.marks.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
+from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
 _CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's

@@ -27,8 +27,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.position import Position
 from tidegate.pump.cluster import told_tso
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.tables import SNAPSHOTS
 
 

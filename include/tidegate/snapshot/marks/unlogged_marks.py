@@ -39,9 +39,9 @@ from tidegate.mysql.facts.visible import visible_place
 from tidegate.position import Position
 from tidegate.snapshot.marks.marks import Marks, MarksRefused, MarkWriter
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
-from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.tables import SNAPSHOTS
 
 

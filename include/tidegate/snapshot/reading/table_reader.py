@@ -32,10 +32,10 @@ from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.chunk import Chunk, packer, shape_of
 from tidegate.snapshot.chunks.key_columns import compared_key
 from tidegate.snapshot.chunks.spans import WHOLE, Key, Span
-from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
-from tidegate.snapshot.reading.literals import span_condition
+from tidegate.snapshot.reading.result.literals import span_condition
 from tidegate.snapshot.reading.result.plan import ReadPlan, make_read_plan
 from tidegate.snapshot.reading.result.stream import ResultStream
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 from tidegate.tidb.tables.definitions import info_of
 
 _FIRST_ROWS: Final = 1000  # before it is known how long rows are

@@ -15,6 +15,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_history import schema_changes
 from tidegate.pipelines import PipelineReaders
+from tidegate.pipelines.plain import plain
 from tidegate.schema.model.columns import Column, TableVersion
 
 __all__ = ["opened"]  # a fixture
@@ -62,7 +63,7 @@ def test_a_pipelines_newest_changes_are_read_again_only_when_a_version_came(
     reader = PipelineReaders(from_environment, from_environment).of(config.parse(text, where="p.yaml"))
     told = [(name, change.version.table, change.effect) for name, change in reader.view().changes]
     assert told == [("d.u", "u", ("+ b int",)), ("d.all", "t_2", ("+ b int",))]
-    assert [row["in_silver"] for row in reader.view().plain()["schema_changes"]] == ["not in silver"] * 2
+    assert [row["in_silver"] for row in plain(reader.view())["schema_changes"]] == ["not in silver"] * 2
     opened.clear()
     reader.look_again()
     assert len(reader.view().changes) == 2

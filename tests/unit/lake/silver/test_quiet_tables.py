@@ -10,8 +10,9 @@ import pytest
 from tests.kit.s3 import BUCKET, S3, moto
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.object_names import commit_name
+from tidegate.delta.stores.by_place import log_store
 from tidegate.delta.stores.object_store import ObjectStore
-from tidegate.delta.stores.store import Entry, log_store
+from tidegate.delta.stores.store import Entry
 from tidegate.lake.silver.as_published import is_quiet
 from tidegate.lake.silver.quiet_tables import quiet_tables
 from tidegate.limits import STORE_PAGE_FILES

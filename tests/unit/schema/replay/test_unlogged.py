@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.schema.ddl.statement import DdlStatement, EventSaid
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.hidden_changes import kept_elsewhere, unlogged_cascade
 from tidegate.schema.model.server_settings import ServerSettings
-from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.schema.replay.history import DEFAULTS, SchemaHistory
 
 MARIADB, MYSQL8, MYSQL9 = "11.4.5-MariaDB-log", "8.0.44", "9.7.4"

@@ -36,8 +36,8 @@ from tidegate.limits import (
 from tidegate.mysql.connecting.connection import ConnectionInfo, named
 from tidegate.remedy import REPORT
 from tidegate.snapshot.chunks.spans import Key
-from tidegate.snapshot.reading.literals import key_literals
 from tidegate.snapshot.reading.result import kernel as K  # noqa: N812 - a page of constants
+from tidegate.snapshot.reading.result.literals import key_literals
 from tidegate.snapshot.reading.result.plan import ReadPlan
 
 _COM_STMT_PREPARE: Final = 0x16
