@@ -25,6 +25,7 @@ from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
 from spark_jobs.window.window import TableWindow, Window
+from tidegate.delta.table.state import TableState
 from tidegate.errors import SilverForeign, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.unlogged import VIEWS
@@ -52,7 +53,7 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
     shards = _shards(app, window, standings)
     standings |= shards
     back = _goes_back(app, window)
-    _hold_untrue(app, window, standings, {*standings, *back} - versions.keys())
+    checked = _hold_untrue(app, window, standings, {*standings, *back} - versions.keys())
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
     if window.catches_up is None:
@@ -64,7 +65,9 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
         named |= {name: None for name, state in standings.items() if state.state != State.RELEASED}
     named |= dict.fromkeys(back)
     states = {name: standings.get(name) or app.states.get(name) for name in named}
-    found_rows = (_row(app, window, name, state, versions.get(name)) for name, state in states.items())
+    found_rows = (
+        _row(app, window, name, state, versions.get(name), checked.get(name)) for name, state in states.items()
+    )
     now = datetime.now(UTC)  # silver's commits are made
     rows = [{**row, "published_at": now} for row in found_rows if row is not None]
     tell_others(app)
@@ -93,11 +96,16 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
     failpoint("apply_after_publish")
 
 
-def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing], unwritten: Collection[str]) -> None:
-    """Hold tables that are about to continue, if their silver can't be read or isn't as published.
+def _hold_untrue(
+    app: Application, window: Window, standings: dict[str, Standing], unwritten: Collection[str]
+) -> dict[str, TableState]:
+    """Hold tables that are about to continue, if their silver can't be read or isn't as published. Returns the silver
+    of the others: the cut names these versions, not what another writer commits from now on.
+
     This window wrote nothing to them, so no writer has checked that. A row of the cut would have no
     version, or would call a changed one correct.
     """
+    checked = {}
     for name in sorted(set(unwritten) - window.held.keys()):
         standing = standings.get(name)
         if standing is not None and standing.state not in _GOES_ON:
@@ -111,6 +119,9 @@ def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing
         if error is not None:
             hold_for_error(app, window, name, error)
             standings[name] = window.held[name]
+        elif silver is not None:
+            checked[name] = silver
+    return checked
 
 
 def _shards(app: Application, window: Window, standings: Mapping[str, Standing]) -> dict[str, Standing]:
@@ -188,7 +199,12 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
 
 
 def _row(
-    app: Application, window: Window, name: str, state: Standing | None, version: int | None
+    app: Application,
+    window: Window,
+    name: str,
+    state: Standing | None,
+    version: int | None,
+    checked: TableState | None,
 ) -> dict[str, object] | None:
     """A row of control/cuts. None for a waiting table whose silver can't be read or isn't as
     published: its standing is recorded, and the published facts about its silver stay until it is
@@ -197,7 +213,7 @@ def _row(
     """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     if version is None:
-        silver = app.positions.silver(name)
+        silver = checked or app.positions.silver(name)
         if silver is None:
             if state is None or state.state is State.ACTIVE:
                 raise app.positions.unread[name]  # the cut would say that it is complete without it

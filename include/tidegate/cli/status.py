@@ -28,7 +28,6 @@ from tidegate.limits import (
     LATENCY_SUMMED_SECONDS,
     PURGE_SOON_SECONDS,
 )
-from tidegate.pipelines.plain import plain
 from tidegate.text_layout import age_text, columns, counted, paragraph, size_text
 
 _UNSEEN_NAMED: Final = 5
@@ -79,7 +78,7 @@ def status(
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
         view = replace(view, timeline=past.with_lag_now(standing.lag_seconds) if past else None)
-        cells = plain(view) | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
+        cells = pipelines.as_json(view) | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
         cells["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
         print(json.dumps(cells | {"latency": asdict(markers) if markers else None}))
     else:

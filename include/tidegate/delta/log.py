@@ -1,7 +1,6 @@
 """One table's Delta log: its newest state, and commits at exactly the version after the state read.
 
-In:  a table's place (local folder or store URL) and the store's options; the actions of a commit.
-Out: TableStates; commit files.
+In:  a table's place (local folder or store URL), its store's options; actions. Out: TableStates; commit files.
 
 Why no commit is lost and none is made twice, whoever else writes to the table, on whatever machine:
 1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py).

@@ -14,6 +14,8 @@ Nothing heavy (pyarrow, numba, PyMySQL) is imported before a lake or a connectio
 files every few seconds.
 """
 
+from typing import Any
+
 from tidegate.pipelines.file_watch import FileWatch
 from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
 from tidegate.pipelines.opened import (
@@ -41,6 +43,7 @@ __all__ = [
     "PipelineReader",
     "PipelineReaders",
     "PipelineView",
+    "as_json",
     "asking",
     "capture_run",
     "changefeed_options",
@@ -67,3 +70,10 @@ __all__ = [
     "subscribe",
     "with_settings",
 ]
+
+
+def as_json(view: PipelineView) -> dict[str, Any]:
+    """A look as JSON's own types: plain.py, whose imports are heavy."""
+    from tidegate.pipelines.plain import plain
+
+    return plain(view)

@@ -22,7 +22,6 @@ from tidegate import pipelines
 from tidegate.errors import LakeUnavailable, TidegateError, UsageError
 from tidegate.patience import NoAnswer, NotAsked
 from tidegate.pipelines import PipelineReader, PipelineReaders
-from tidegate.pipelines.plain import plain
 from tidegate.tables.actions_table import Act
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 from tidegate_airflow.page import refusals, rights
@@ -220,7 +219,7 @@ def status_json(dag_id: str, user: GetUserDep, span: Span = "hour") -> JSONRespo
     if not pipelines_of:
         raise HTTPException(404, "this DAG belongs to no pipeline")
     view = _patiently(pipelines_of[0]).view(span)
-    return JSONResponse(plain(view), 503 if view.standing is None or view.is_old else 200, HEADERS)
+    return JSONResponse(pipelines.as_json(view), 503 if view.standing is None or view.is_old else 200, HEADERS)
 
 
 @app.get("/{name}.js")

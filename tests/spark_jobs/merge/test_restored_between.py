@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.apply_steps import merge_into_silver
+from spark_jobs.apply_steps import merge_into_silver, publish_cut
 from spark_jobs.merge import linked
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import TableWindow, Window
 from tests.spark_jobs.merge import test_silver_writer as by_windows
 from tests.spark_jobs.merge.test_silver_writer import UP, Shop
 from tests.support.steps import publish
@@ -24,8 +24,11 @@ from tidegate import tables
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.table.actions import moved
 from tidegate.delta.table.state import TableState, file_key
-from tidegate.lake.silver.as_published import own_ts
+from tidegate.lake.silver.as_published import own_ts, said_of_all
 from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
+from tidegate.tables import State
 
 pytestmark = pytest.mark.small_files("apart")
 
@@ -139,3 +142,24 @@ def test_it_is_taken_back_behind_our_commit(
         monkeypatch.setattr(module, "failpoint", passed)
     waits(it, "t")
     assert not left
+
+
+def test_it_is_taken_back_as_the_cut_is_about_to_name_what_no_window_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it, first = begun(tmp_path, "t", "t")
+    place, left = it.app.lake.uri(tables.silver_path("d", "t")), [first]
+    ours = it.app.lake.log(tables.silver_path("d", "t")).state()
+    it.app.record_states({"d.t": Standing(State.RELEASED, applied_ts=14)})
+    window = Window(14, 15, [], catches_up={"d.t": {Physical("s", "d", "t")}})
+    window.taking.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=14)
+
+    def passed(name: str) -> None:
+        if name == "apply_before_publish":
+            restore(place, left.pop())
+
+    monkeypatch.setattr(publish_cut, "failpoint", passed)
+    publish(it.app, window)
+    assert not left
+    assert it.app.states["d.t"].state is State.ACTIVE
+    assert said_of_all(it.app.lake)["d.t"].version == ours.version
