@@ -7,11 +7,15 @@
 
 **How it runs:** a table that is held for approval starts a run by itself, within seconds. Its task *approve* waits
 under **Required Actions** with the statement, its place in the binlog and two answers. Only this table waits. All
-others continue, and a waiting run uses no worker. A run started by hand asks about every waiting table. Unlike other
-DAGs, this one begins unpaused. If somebody pauses it, nobody is asked: the page of the pipeline then says so.
+others continue, and a waiting run uses no worker. A run started by hand asks about every waiting
+table that no open question is about. Nine of many tables are asked about alone, and one question is
+about all the others. Unlike other DAGs, this one begins unpaused. If somebody pauses it, nobody is
+asked: the page of the pipeline then says so. At most 50 runs wait for answers. The next questions
+come when one of them ends.
 
 *Approve* releases the table at once, and it catches up from bronze. *Keep holding* changes nothing.
-`tidegate release PIPELINE TABLE` does the same as *Approve*. The question here then has no effect.
+`tidegate release PIPELINE TABLE` and the page do the same as *Approve*. The question here then ends
+by itself within seconds, as *Ended elsewhere*. A question whose table doesn't wait any more ends, too.
 
 Orphaned XA transactions (`xa.orphans`) are asked about in the same way. The source no longer has them prepared, and
 its log has no answer. *Commit* applies their rows, and *Roll back* leaves them out, in every table that they changed.
@@ -31,25 +35,30 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, task
 
 from tidegate import pipelines
+from tidegate_airflow.answer_trigger import asked_by_others
 from tidegate_airflow.approve_operator import ApproveOperator, table_questions
 from tidegate_airflow.assets import bronze_asset, questions_asset
 from tidegate_airflow.dag_arguments import dag_arguments
 from tidegate_airflow.question_trigger import asked_tables
 
 if TYPE_CHECKING:
-    from airflow.sdk.types import AssetEventDagRunReferenceResult
+    from airflow.sdk.types import AssetEventDagRunReferenceResult, RuntimeTaskInstanceProtocol
 
-# Most runs that may wait for an answer at the same time. One run asks about all tables whose DDL came together.
-_QUESTIONS_MAX = 100
+# Most runs that may wait for answers at the same time, each with some questions. A triggerer has room for 1,000
+# triggers, and takes those of tasks before the watchers.
+_QUESTIONS_MAX = 50
 
 
-@task
+@task(max_active_tis_per_dag=1)  # the next run sees what this one asks
 def questions(
-    pipeline_file: str, triggering_asset_events: dict[Any, list[AssetEventDagRunReferenceResult]] | None = None
+    pipeline_file: str,
+    triggering_asset_events: dict[Any, list[AssetEventDagRunReferenceResult]] | None = None,
+    ti: RuntimeTaskInstanceProtocol | None = None,
 ) -> list[Any]:
-    """One question."""
+    """The questions of a run, and none that waits for its answer already."""
     events = [event for of_asset in (triggering_asset_events or {}).values() for event in of_asset]
-    return list(table_questions(pipeline_file, asked_tables(events)))
+    asked = asked_by_others(ti, "approve") if ti else {}
+    return list(table_questions(pipeline_file, asked_tables(events), asked))
 
 
 for file in pipelines.good_files():

@@ -3,23 +3,30 @@
 In:  a pipeline file, one question: a table and a DDL statement, or its waiting XA transactions; or a source and
      transactions beyond its TiDB's knowledge (table_questions).
 Out: for a DDL a `released` event in control/table_states with the name of the approver; for XA transactions rows of
-     control/prewrites with the decision and its author; nothing when they keep it held.
+     control/prewrites with the decision and its author; nothing when they keep it held, or when the question ended
+     elsewhere.
 
-While the question is open no process waits: Airflow keeps it, and shows it under Required Actions.
+While the question is open no process waits: Airflow keeps it, and shows it under Required Actions. The triggerer looks
+whether it still waits for an answer (answer_trigger.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 
 from tidegate import pipelines
 from tidegate.actions.parked import in_full, tables_of
 from tidegate.errors import HoldChangedError
+from tidegate.lake.people.questions import of_tidb
+from tidegate.limits import ASKED_ALONE_TABLES_MAX
+from tidegate_airflow.answer_trigger import ENDED, AnswerTrigger
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 
 if TYPE_CHECKING:
@@ -35,17 +42,19 @@ APPROVE: Final = "Approve"
 COMMIT: Final = "Commit"
 ROLL_BACK: Final = "Roll back"
 KEEP: Final = "Keep holding"
-_BRANCHES_SHOWN_MAX: Final = 20
+_SHOWN_MAX: Final = 20
+
+T = TypeVar("T")
 
 
 class Question(TypedDict):
-    """One question: ApproveOperator is mapped over these. table: a silver table, or a source. at_ts tells a table's
-    questions apart: commit_ts of the statement, or of the place where XA transactions were found without an answer, or
-    the last start_ts of a TiDB. branches: keys of the transactions; empty for a DDL.
+    """One question: ApproveOperator is mapped over these. table: a silver table, a source, or how
+    many tables. about: the entries of OpenQuestions that an answer ends. They tell a table's
+    questions apart. branches: keys of the transactions; empty for a DDL.
     """
 
     table: str
-    at_ts: int
+    about: dict[str, int]
     subject: str
     body: str
     branches: list[str]
@@ -57,16 +66,32 @@ class ApproveOperator(HITLOperator):
     template_fields: Sequence[str] = ()  # braces in a statement are no template
 
     def __init__(
-        self, *, pipeline_file: str, table: str, at_ts: int, branches: Sequence[str] = (), **kwargs: Any
+        self, *, pipeline_file: str, table: str, about: dict[str, int], branches: Sequence[str] = (), **kwargs: Any
     ) -> None:
         super().__init__(options=[COMMIT, ROLL_BACK, KEEP] if branches else [APPROVE, KEEP], **kwargs)
         self.pipeline_file = pipeline_file
         self.table = table
-        self.at_ts = at_ts
+        self.about = about
         self.branches = branches
+
+    def execute(self, context: Context) -> None:
+        """Ask. Airflow's own way would wait for a person only."""
+        with suppress(TaskAwaitingInput):
+            super().execute(context)
+        lake = pipelines.load(Path(self.pipeline_file)).lake
+        trigger = AnswerTrigger(
+            ti_id=context["task_instance"].id,
+            about=self.about,
+            lake=lake.path,
+            conn_id=lake.conn_id,
+            storage=lake.storage_options,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Called with the answer. Does nothing if the table isn't held any more, or is held for another cause."""
+        if ENDED in event.get("chosen_options", ()):
+            raise AirflowSkipException(f"{self.table} doesn't wait for an answer any more")
         answer = super().execute_complete(context, event)
         chosen = answer["chosen_options"]
         if KEEP in chosen or not chosen:
@@ -89,14 +114,16 @@ class ApproveOperator(HITLOperator):
         from tidegate.actions import holds
         from tidegate.lake.standing import held
 
-        waiting = held.questions(desk.lake).get(self.table)
-        if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
-            self.log.info("%s doesn't wait for this statement any more", self.table)
-            return
-        try:
-            self.log.info("%s", holds.release(desk, self.table, waiting.since))
-        except HoldChangedError as error:  # somebody else acted meanwhile
-            self.log.info("%s", error)
+        waiting = held.questions(desk.lake)
+        for table, at_ts in self.about.items():
+            standing = waiting.get(table)
+            if standing is None or standing.place is None or standing.place.at_ts != at_ts:
+                self.log.info("%s doesn't wait for this statement any more", table)
+                continue
+            try:
+                self.log.info("%s", holds.release(desk, table, standing.since))
+            except HoldChangedError as error:  # somebody else acted meanwhile
+                self.log.info("%s", error)
 
     def _decide(self, desk: Desk, *, commit: bool) -> None:
         """Decide the transactions of the question, except those that were decided meanwhile."""
@@ -113,25 +140,42 @@ class ApproveOperator(HITLOperator):
         self.log.info("%s", result.line)
 
 
-def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
-    """A question for each waiting one of the tables; for every waiting one when none is named."""
+def table_questions(pipeline_file: str, named: Sequence[str], asked: Mapping[str, int] | None = None) -> list[Question]:
+    """A question for each waiting one of the tables; for every waiting one when none is named.
+    asked: what open runs ask about.
+    """
     from tidegate.lake.bronze import prewrites
     from tidegate.lake.standing import held
     from tidegate.standing.causes import Cause
 
-    pipeline = pipelines.load(Path(pipeline_file))
+    pipeline, asked = pipelines.load(Path(pipeline_file)), asked or {}
     lake = pipelines.open_lake(pipeline, lake_connection)
-    waiting, questions, pumps = held.questions(lake), [], prewrites.parked_by_pumps(lake)
+    waiting, pumps = held.questions(lake), prewrites.parked_by_pumps(lake)
+    questions: list[Question] = []
+    ddls: list[tuple[Standing, Place]] = []
     for table in named or sorted([*waiting, *pumps]):
-        if table in pumps:
-            questions.append(_about_tidb(table, pipeline.pipeline, pumps[table]))
-        if table not in waiting or (at := waiting[table].place) is None:
+        unasked = [parked for parked in pumps.get(table, ()) if of_tidb(table, parked.start_ts) not in asked]
+        if unasked:
+            questions.append(_about_tidb(table, pipeline.pipeline, unasked))
+        if table not in waiting or (at := waiting[table].place) is None or asked.get(table) == at.at_ts:
             continue
         if waiting[table].cause is not Cause.PARKED:
-            questions.append(_about_ddl(waiting[table], at))
+            ddls.append((waiting[table], at))
         elif branches := [branch for branch in _parked(pipeline, lake, table) if branch.answer_ts <= at.at_ts]:
-            questions.append(_about_xa(waiting[table], at, branches))
-    return questions
+            _add_xa(questions, _about_xa(waiting[table], at, branches))
+    alone = len(ddls) if len(ddls) <= ASKED_ALONE_TABLES_MAX + 1 else ASKED_ALONE_TABLES_MAX
+    questions += [_about_ddl(standing, at) for standing, at in ddls[:alone]]
+    questions.sort(key=lambda question: question["table"])
+    return questions + ([_about_many(ddls[alone:])] if ddls[alone:] else [])
+
+
+def _add_xa(questions: list[Question], about_xa: Question) -> None:
+    """A table whose transactions are all in another question waits for the answer to that one."""
+    for question in questions:
+        if set(about_xa["branches"]) <= set(question["branches"]):
+            question["about"] |= about_xa["about"]
+            return
+    questions.append(about_xa)
 
 
 def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
@@ -159,14 +203,29 @@ def _about_ddl(held: Standing, at: Place) -> Question:
         f"- **{KEEP}**: the table stays held. `tidegate release {held.pipeline} {table}` approves it later.\n"
     )
     return Question(
-        table=table, at_ts=at.at_ts, subject=f"{table}: may silver follow this DDL?", body=body, branches=[]
+        table=table, about={table: at.at_ts}, subject=f"{table}: may silver follow this DDL?", body=body, branches=[]
     )
 
 
-def _listed(branches: Sequence[Prewrite], line: Callable[[Prewrite], str]) -> str:
+def _about_many(waiting: Sequence[tuple[Standing, Place]]) -> Question:
+    """One question about tables beyond those that are asked about alone."""
+    shown = _listed(waiting, lambda held: f"`{held[0].table}`: `{shorten(held[1].ddl.replace('`', ''), 200)}`")
+    pipeline = waiting[0][0].pipeline
+    body = (
+        f"{shown}\n\nThe pipeline file says `ask` for these statements. `tidegate status {pipeline}` and the page"
+        " show each table.\n\n"
+        f"- **{APPROVE}**: silver follows all these statements, and catches up from bronze.\n"
+        f"- **{KEEP}**: the tables stay held. `tidegate release {pipeline} TABLE` approves each by itself.\n"
+    )
+    name = f"{len(waiting)} more tables"
+    about = {standing.table: at.at_ts for standing, at in waiting}
+    return Question(table=name, about=about, subject=f"{name}: may silver follow their DDL?", body=body, branches=[])
+
+
+def _listed(waiting: Sequence[T], line: Callable[[T], str]) -> str:
     """A list of the first ones, and the number of the others."""
-    shown = "".join(f"- {line(branch)}\n" for branch in branches[:_BRANCHES_SHOWN_MAX])
-    more = len(branches) - _BRANCHES_SHOWN_MAX
+    shown = "".join(f"- {line(item)}\n" for item in waiting[:_SHOWN_MAX])
+    more = len(waiting) - _SHOWN_MAX
     return f"{shown}{f'- and {more} more' if more > 0 else ''}"
 
 
@@ -194,7 +253,7 @@ def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Quest
     subject = f"{source}: were these {len(last)} transactions of TiDB committed?"
     return Question(
         table=source,
-        at_ts=last[-1].start_ts,
+        about={of_tidb(source, prewrite.start_ts): prewrite.start_ts for prewrite in last},
         subject=subject,
         body=body,
         branches=[in_full(prewrite) for prewrite in last],
@@ -222,6 +281,5 @@ def _about_xa(held: Standing, at: Place, branches: Sequence[Prewrite]) -> Questi
         f"- **{KEEP}**: the table stays held; `tidegate prewrites {held.pipeline}` decides each by itself.\n"
     )
     subject = f"{table}: were these {len(branches)} XA transactions committed?"
-    return Question(
-        table=table, at_ts=at.at_ts, subject=subject, body=body, branches=[in_full(branch) for branch in branches]
-    )
+    keys = [in_full(branch) for branch in branches]
+    return Question(table=table, about={table: at.at_ts}, subject=subject, body=body, branches=keys)

@@ -84,7 +84,7 @@ def test_a_question_names_the_transactions_that_hold_the_table_and_no_others(fil
     from tidegate_airflow.approve_operator import table_questions
 
     of_xa, of_ddl = table_questions(str(file), [])
-    assert (of_xa["table"], of_xa["at_ts"], len(of_xa["branches"])) == ("d.t", 40, 2)
+    assert (of_xa["table"], of_xa["about"], len(of_xa["branches"])) == ("d.t", {"d.t": 40}, 2)
     assert "X'aa'" in of_xa["body"]
     assert "d.other" in of_xa["body"], "an answer is for all tables of a transaction"
     assert "X'cc'" not in of_xa["body"]
@@ -147,7 +147,7 @@ def test_what_a_tidb_cannot_tell_is_asked_under_its_sources_name(file: Path, opt
     parked = Prewrite("one", "tidb 7", 7, 0, 0, ("d.t_1",), PARKED, answer_pos=9)
     prewrites.record(control.ControlTables(_lake(file)), [parked])
     (question,) = table_questions(str(file), ["one"])
-    assert (question["at_ts"], question["branches"]) == (7, ["one tidb 7 7"])
+    assert (question["about"], question["branches"]) == ({"one 7": 7}, ["one tidb 7 7"])
     assert "wrote to d.t_1" in question["body"]
     assert [one["table"] for one in table_questions(str(file), [])] == ["d.t", "d.u", "one"]
     assert "tidb" not in table_questions(str(file), ["d.t"])[0]["body"]
@@ -155,3 +155,57 @@ def test_what_a_tidb_cannot_tell_is_asked_under_its_sources_name(file: Path, opt
     (found,) = [one for one in prewrites.standing(_lake(file), 0)["one"] if prewrites.of_pump(one)]
     assert (found.state, found.decided_by, found.answer_pos) == (state, "ann in Airflow", 9)
     assert prewrites.parked_by_pumps(_lake(file)) == {}
+
+
+def test_what_another_run_asks_about_is_not_asked_again(file: Path) -> None:
+    from tidegate_airflow.answer_trigger import still_asked
+    from tidegate_airflow.approve_operator import table_questions
+
+    asked: list[Any] = list(table_questions(str(file), []))
+    for states, left in (
+        ({"approve": None}, []),  # Airflow hasn't mapped them yet
+        ({"approve_0": "deferred", "approve_1": "deferred"}, []),
+        ({"approve_0": "deferred", "approve_1": "success"}, ["d.u"]),
+        ({"approve_0": "skipped", "approve_1": "running"}, ["d.t"]),
+        ({"approve": "upstream_failed"}, ["d.t", "d.u"]),
+    ):
+        again = table_questions(str(file), [], still_asked(asked, states, "approve"))
+        assert [question["table"] for question in again] == left, states
+    later = {"d.u": 29}  # of another statement
+    assert [question["table"] for question in table_questions(str(file), ["d.u"], later)] == ["d.u"]
+
+
+def _hold(file: Path, *names: str) -> None:
+    at, ddl = datetime(2026, 5, 4, 1, tzinfo=UTC), Place("one", "d", "u", "b.000001", 300, 31, "ALTER TABLE u DROP `a`")
+    state = Standing(State.HELD, "may it?", Cause.DDL_ASKS, 20, ddl)
+    control.append(_lake(file), TABLE_STATES, [to_row(state, "shop", name, at) for name in names])
+
+
+def test_thousands_of_tables_are_ten_questions_and_the_last_one_is_about_all_others(file: Path) -> None:
+    from tidegate_airflow.approve_operator import ApproveOperator, table_questions
+
+    _hold(file, *(f"d.w{number:04}" for number in range(3000)))
+    *alone, others = [question for question in table_questions(str(file), []) if not question["branches"]]
+    assert [question["table"] for question in alone] == ["d.u", *(f"d.w{number:04}" for number in range(8))]
+    assert (others["table"], len(others["about"])) == ("2992 more tables", 2992)
+    assert "`d.w0008`: `ALTER TABLE u DROP a`" in others["body"]
+    assert "and 2972 more" in others["body"]
+    for_three = {**others, "about": dict(list(others["about"].items())[:3])}
+    task = ApproveOperator(task_id="approve", pipeline_file=str(file), **for_three)
+    user, now = {"id": "7", "name": "ann"}, datetime.now(UTC)
+    event = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": user, "responded_at": now}
+    task.execute_complete({"task_instance": None}, event)  # type: ignore[typeddict-item]
+    released = [name for name, state in held.last_states(_lake(file)).items() if state.state is State.RELEASED]
+    assert sorted(released) == ["d.w0008", "d.w0009", "d.w0010"]
+
+
+def test_a_table_that_waits_for_transactions_of_another_question_is_in_that_one(file: Path) -> None:
+    from tidegate_airflow.approve_operator import table_questions
+
+    place = Place("one", "d", "other", "b.000001", 400, 40)
+    parked = Standing(State.HELD, "parked", Cause.PARKED, 20, place)
+    rows = [to_row(parked, "shop", name, datetime(2026, 5, 4, tzinfo=UTC)) for name in ("d.other", "d.zz")]
+    control.append(_lake(file), TABLE_STATES, rows)
+    prewrites.record(control.ControlTables(_lake(file)), [_branch("ee", 40, "d.other", "d.zz")])
+    of_xa = [question["about"] for question in table_questions(str(file), []) if question["branches"]]
+    assert of_xa == [{"d.other": 40, "d.zz": 40}, {"d.t": 40}]

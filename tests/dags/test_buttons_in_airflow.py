@@ -2,7 +2,8 @@
 
 In:  a lake with a table that waits for approval of a statement, and one that waits for a release; the pipeline file
      says `ask` only once Airflow runs.
-Out: Airflow asks, without anybody unpausing the new DAG. Both are released, recorded under the name of Airflow's user.
+Out: Airflow asks, once, without anybody unpausing the new DAG. Both are released, recorded under the name of Airflow's
+     user; and the question in Airflow ends by itself.
 """
 
 from __future__ import annotations
@@ -73,6 +74,11 @@ def is_asked(airflow: AirflowInstance) -> bool:
     return [question["subject"] for question in questions] == ["shop.a: may silver follow this DDL?"]
 
 
+def runs(airflow: AirflowInstance) -> list[str]:
+    """States of the runs that ask, the oldest first."""
+    return [run["state"] for run in airflow.get("/dags/road__approve/dagRuns?order_by=run_after")["dag_runs"]]
+
+
 def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> None:
     screenshots = Path(os.environ.get("SCREENSHOTS", tmp_path))
     pipelines = tmp_path / "pipelines"
@@ -86,6 +92,9 @@ def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> No
         file.write_text(asks)
         airflow.wait_for(lambda: airflow.get("/dags/road__approve"), 600, "and the new one")
         airflow.wait_for(lambda: is_asked(airflow), 600, "which asks, though nobody has unpaused it")
+        airflow.call("POST", "/api/v2/dags/road__approve/dagRuns", {"logical_date": None})
+        airflow.wait_for(lambda: runs(airflow) == ["running", "success"], 600, "a run by hand has nothing to ask")
+        assert is_asked(airflow), "no question is asked twice"
         with browser() as chromium:
             resize(chromium, 1400)
             log_in(chromium, airflow)
@@ -106,6 +115,13 @@ def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> No
             chromium.switch_to.default_content()
             see(chromium, f"{airflow.url}/tidegate/dags/{DAG}", ["catching up"])
             look_at(chromium, screenshots, "airflow")
+            airflow.wait_for(lambda: set(runs(airflow)) == {"success"}, 120, "the question ends in Airflow, too")
+            (ended,) = airflow.get("/dags/road__approve/dagRuns/~/hitlDetails")["hitl_details"]
+            assert ended["chosen_options"] == ["Ended elsewhere"]
+            see(chromium, f"{airflow.url}/dags/road__approve/required_actions?response_received=false", ["Required"])
+            chromium.save_screenshot(str(screenshots / "airflow-no-required-actions.png"))
+            open_ones = airflow.get("/dags/road__approve/dagRuns/~/hitlDetails?response_received=false")
+            assert open_ones["hitl_details"] == []
             assert walk_by_keyboard(chromium) >= 5
         done = {(str(each.action.act), each.action.author.user, str(each.outcome)) for each in actions(log.lake)}
         assert done == {("approve", airflow.user, "done"), ("release", airflow.user, "done")}

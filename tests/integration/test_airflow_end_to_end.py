@@ -206,7 +206,7 @@ def _ended(runs: list[dict[str, Any]]) -> bool:
 def _question(airflow: AirflowInstance, shop: Shop) -> tuple[dict[str, Any], str, str]:
     """The one open question: its task instance, its page in the UI, its path in the API."""
     dag = f"/dags/{shop.name}__approve"
-    waiting = f"{dag}/dagRuns/~/taskInstances?state=awaiting_input"
+    waiting = f"{dag}/dagRuns/~/taskInstances?state=deferred"
     (task,) = airflow.wait_for(lambda: airflow.get(waiting)["task_instances"], PATIENCE_SECONDS, "a question")
     run, index = quote(task["dag_run_id"]), task["map_index"]
     page = f"{airflow.url}{dag}/runs/{run}/tasks/approve/mapped/{index}/required_actions"

@@ -23,6 +23,11 @@ STATEMENT_SHOWN_CHARACTERS_MAX: Final = 400
 REPORT_SECONDS: Final = 10.0
 # A lake that can't be read is looked at again, ever more slowly up to this.
 WATCH_PAUSE_SECONDS_MAX: Final = 60.0
+# Whether the open questions still wait for an answer. All of a lake share one look.
+ANSWER_LOOK_SECONDS: Final = 10.0
+# Questions of one run about one table each. The other tables of the run are one question together: each question is a
+# task and a trigger, and thousands of tables may wait for one statement.
+ASKED_ALONE_TABLES_MAX: Final = 9
 # Looks of all triggers at one time. A pipeline has three watchers, and each may hang for as long as a store takes to
 # answer.
 WATCH_THREADS: Final = 64

@@ -12,7 +12,7 @@ from tidegate.errors import LakeRefused
 from tidegate.lake import control
 from tidegate.lake.figures.status import way_out
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.people.questions import NewQuestions
+from tidegate.lake.people.questions import NewQuestions, OpenQuestions
 from tidegate.lake.standing import held
 from tidegate.remedy import Needs
 from tidegate.standing.causes import Cause
@@ -69,6 +69,21 @@ def test_a_question_is_new_once_per_statement(tmp_path: Path) -> None:
     assert looks.kept == {"d.t": 30}
     told = way_out(held.last_states(lake)["d.t"])
     assert "tidegate release shop d.t" in told
+
+
+def test_a_question_waits_until_its_table_goes_on_or_stands_at_another_statement(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    asks = Standing(State.HELD, "may it?", Cause.DDL_ASKS, 20, PLACE)
+    recorded(lake, 1, t=asks, u=asks)
+    questions = OpenQuestions()
+    questions.begin(str(tmp_path), {})
+    assert questions.look()
+    assert not questions.look(), "nothing is read while the log stands"
+    assert [questions.waits_for(about) for about in ({"d.t": 30}, {"d.t": 29}, {"d.v": 30})] == [True, False, False]
+    held.release(lake, held.last_states(lake)["d.t"], reason="somebody")
+    assert questions.look()
+    assert not questions.waits_for({"d.t": 30})
+    assert questions.waits_for({"d.t": 30, "d.u": 30}), "a part of it waits"
 
 
 def test_the_way_out_of_what_lacks_rows_is_a_command_that_can_be_copied() -> None:
