@@ -61,7 +61,8 @@ def params_of(part: BaseModel) -> dict[str, Param]:
 
 def tables_param(description: str) -> Param:
     """The param of a run that is for some tables."""
-    return Param([], title="Tables", type="array", items={"type": "string"}, description=f"{description} ({_NAMED})")
+    kinds = ["null", "array"]  # without null Airflow's form demands a name
+    return Param([], title="Tables", type=kinds, items={"type": "string"}, description=f"{description} ({_NAMED})")
 
 
 def with_params(part: Part, params: Mapping[str, Any], *, where: str, beside: Collection[str] = ()) -> Part:

@@ -191,7 +191,7 @@ def test_snapshot_runs_for_tables_that_wait_or_by_hand_for_those_that_are_named(
         assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
         assert [task["__var"]["task_type"] for task in dag["tasks"]] == ["SnapshotOperator"]
     params = parsed["dags"]["shop__snapshot"]["params"]
-    assert (params["tables"]["value"], params["tables"]["schema"]["type"]) == ([], "array")
+    assert (params["tables"]["value"], params["tables"]["schema"]["type"]) == ([], ["null", "array"])
     assert (params["parallel"]["value"], params["bytes_per_second"]["value"]) == (2, 5_000_000)
 
 
