@@ -39,3 +39,5 @@ VERIFY_CUT_SECONDS: Final = 120.0
 VERIFY_POLL_SECONDS: Final = 0.5
 # Verify says what it waits for after this; a working pipeline has such a cut sooner.
 VERIFY_TOLD_SECONDS: Final = 3.0
+# A verification says so often what it does.
+VERIFY_REPORT_SECONDS: Final = 30.0

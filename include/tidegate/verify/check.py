@@ -90,6 +90,7 @@ class Check:
                 if self._wanted(f"{database}.{table}", logical):
                     todo.append(TableUnderWay(source, database, table, logical, tuple(shard.items()) if routed else ()))
         todo.reverse()
+        self.silver.progress.tables = len(todo)
         while todo:
             yield from self._group(todo)
         for logical in sorted(shards):

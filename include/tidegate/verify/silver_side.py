@@ -30,6 +30,7 @@ from tidegate.verify.columns.column_types import of_duckdb
 from tidegate.verify.columns.forms import FormKind, silver_hash
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.source_table import Prints, SourceTable
+from tidegate.verify.step_lines import StepLines, VerifyStep
 
 _BATCH_ROWS: Final = 20_000
 
@@ -87,9 +88,10 @@ SILVER_FAULTS: Final = (SilverReadError, LakeRefused, DeltaUnsupported)
 class SilverSide:
     """A DuckDB database in memory, with the Delta extension."""
 
-    def __init__(self, memory_bytes: int = VERIFY_MEMORY_BYTES_DEFAULT) -> None:
+    def __init__(self, memory_bytes: int = VERIFY_MEMORY_BYTES_DEFAULT, progress: StepLines | None = None) -> None:
         import duckdb
 
+        self.progress = progress or StepLines()
         self._database = duck.connect(memory_bytes)
         self._error: type[Exception] = duckdb.Error
         self._database.execute("SET preserve_insertion_order = false")
@@ -149,7 +151,9 @@ class SilverSide:
         types = {column: pa.float64() if kind == "DOUBLE" else pa.string() for column, kind in columns.items()}
         dated = {f"k{n}" for n, form in enumerate(table.key_forms) if form.kind is FormKind.EXACT}
         chosen = ", ".join(f"nullif({column}, '')" if column in dated else column for column in columns)
+        self.progress.begin(table.name, VerifyStep.READS)
         for number, some in enumerate(prints):
+            self.progress.add(some.rows)
             if some.rows:
                 taken = pacsv.read_csv(
                     pa.py_buffer(some.text),
@@ -169,6 +173,7 @@ class SilverSide:
 
     def compare(self, name: str, table: SourceTable, chunks: int, silver: Silver) -> FirstPass:
         """The prints under a name with those of silver's rows, by key."""
+        self.progress.begin(table.name, VerifyStep.COMPARES, self._count(name, silver.address))
         live, where = self._live(silver), silver.address
         columns = _columns(table)
         made = ", ".join(f"{text} AS {column}" for column, text in zip(columns, _silver_prints(table), strict=True))

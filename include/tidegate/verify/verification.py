@@ -10,11 +10,15 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from tidegate.config import KeptColumns, Pipeline, named_tables
-from tidegate.errors import VerifyError
+from tidegate.errors import LakeUnavailable, VerifyError
 from tidegate.lake.cuts.published import Cut
+from tidegate.lake.figures.status import table_statuses
+from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connecting.connection import ConnectionInfo
+from tidegate.table_names import splits
 from tidegate.verify.check import Check
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader
@@ -22,6 +26,7 @@ from tidegate.verify.recording import record
 from tidegate.verify.report import Report, TableResult
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide
+from tidegate.verify.step_lines import StepLines
 from tidegate.verify.tidb_side import TidbSide
 from tidegate.verify.under_way import TableUnderWay, VerifyOptions
 from tidegate.verify.unread import unread_tables
@@ -43,7 +48,6 @@ def verify(
     options = options or VerifyOptions()
     started = time.monotonic()
     with contextlib.ExitStack() as closing:
-        silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes)))
         sources: dict[str, SourceSide] = {}
         for name in pipeline.owners:
             if name in connections:
@@ -52,6 +56,8 @@ def verify(
         positions = {name: side.position() for name, side in logged.items()}
         servers = {name: side.server() for name, side in logged.items()}
         lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
+        progress = StepLines(options.report, partial(_rows_of, pipeline, lake.lake))
+        silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes, progress)))
         copies = closing.enter_context(contextlib.closing(Copies(lake.lake)))
         unread = unread_tables(lake.lake, pipeline, [name for name in pipeline.owners if name not in sources])
         if options.tables is not None:
@@ -59,9 +65,11 @@ def verify(
             options = replace(options, tables=named)
         check = Check(pipeline, lake, sources, silver, options, copies, unread)
         check.wait(sources)
+        closing.enter_context(progress)
         results = []
         for result in check.run():
             results.append(result)
+            progress.done += 1
             if on_table is not None:
                 on_table(result)
     if not results:
@@ -75,6 +83,15 @@ def verify(
     if options.record:
         record(lake.lake, report)
     return report
+
+
+def _rows_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> int | None:
+    """Silver's rows at the newest cut. A shard's are a part of its table's."""
+    if pipeline.tables.logical(*splits(name)[0]).name != name:
+        return None
+    with contextlib.suppress(LakeUnavailable):
+        return next((table.size.rows for table in table_statuses(lake) if table.table == name and table.size), None)
+    return None
 
 
 def _side(pipeline: Pipeline, source: str, info: ConnectionInfo) -> SourceSide:
