@@ -157,11 +157,11 @@ class CaptureSensor(BaseSensorOperator):
                 self.log.info("source %s answers; it has written nothing since capture began", self.source)
                 return
             self.log.info(
-                "source %s: %d segments captured, %.1f MB/s, %.1f s behind, at %s",
+                "source %s: %d segments captured, %.1f MB/s, %s, at %s",
                 self.source,
                 progress.segments,
                 progress.bytes_per_second / 1e6,
-                progress.lag_seconds,
+                progress.lag_text,
                 progress.position,
             )
 

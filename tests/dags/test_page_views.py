@@ -69,8 +69,12 @@ def names(html: str) -> list[str]:
         (replace(view(), standing=replace(view().standing, cut_ts=0)), Health.EMPTY, "Nothing is applied yet"),  # type: ignore[type-var]
         (replace(view(), standing=replace(view().standing, ahead=True)), Health.AHEAD, "in the future"),  # type: ignore[type-var]
         (view(held=False, lag=125), Health.BEHIND, "Silver is 2 min behind."),
-        (view(), Health.WAITING, "2 of 40 tables wait; 1 table lacks rows until a snapshot ends"),
-        (view(lag=0), Health.WAITING, "Nothing is missing, but 2 of 40 tables wait;"),
+        (view(), Health.WAITING, "; 1 table lacks rows until a snapshot ends"),
+        (
+            view(lag=0),
+            Health.WAITING,
+            "has all that the sources wrote, but 2 of 40 tables wait: 1 for approval of a statement, 1 until apply",
+        ),
         (view(held=False), Health.CURRENT, "Silver is 2.0 s behind."),
         (view(held=False, lag=0), Health.CURRENT, "Nothing is missing."),
     ],

@@ -8,12 +8,17 @@ Out: Health; the slowest hop of a change's way; sentences. They are for the page
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from tidegate.capture.silence import LeasedWork
 from tidegate.capture.standing import CaptureStanding, SourceStanding
+from tidegate.lake.figures.status import TableStatus
 from tidegate.limits import BEHIND_SECONDS
+from tidegate.standing.causes import Cause
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, sentence, size_text
 
@@ -63,7 +68,7 @@ def slowest(stands: CaptureStanding) -> Slowest | None:
     applied = max(0.0, (stands.lag_seconds or 0.0) - captured) if stands.cut_ts else float("inf")
     waits = stands.unapplied_bytes
     if worst is not None and (worst.captured is None or not waits or captured >= applied):
-        words = _capture_words(worst, stands.pipeline, stopped=bool(stands.silence(LeasedWork.CAPTURE, worst.source)))
+        words = _capture_words(worst, stands)
         return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, words)
     if not waits:
         return None
@@ -76,8 +81,7 @@ def _seconds(lag: float | None) -> float:
     return float("inf") if lag is None else lag
 
 
-def _capture_words(source: SourceStanding, pipeline: str, *, stopped: bool) -> str:
-    """stopped: another sentence says so."""
+def _capture_words(source: SourceStanding, stands: CaptureStanding) -> str:
     name, captured = source.source, source.captured
     if captured is None and source.lost:
         return f"Source {name}: {source.lost}."
@@ -88,15 +92,33 @@ def _capture_words(source: SourceStanding, pipeline: str, *, stopped: bool) -> s
         return f"{name} doesn't answer; it is captured up to {age_text(source.lag_seconds)} ago.{again}"
     if source.is_purged:
         what = f"Capture of {name} may be unable to go on: its binlog file is purged at the server"
-        return f"{what}. `tidegate accept {pipeline} {name}` says what is lost."
-    size = f", {size_text(source.behind_bytes)} of binlog" if source.behind_bytes else ""
-    silent = time.time() - captured.heard_at
-    asks = (
-        f" Its last segment came {age_text(silent)} ago: does {source.capture_dag} run?"
-        if silent > BEHIND_SECONDS and not stopped
-        else ""
-    )
-    return f"Capture of {name} is {age_text(source.lag_seconds)} behind its server{size}.{asks}"
+        return f"{what}. `tidegate accept {stands.pipeline} {name}` says what is lost."
+    return _late_words(source, stands, time.time() - captured.heard_at)
+
+
+def rests(source: SourceStanding, stands: CaptureStanding) -> bool:
+    """Whether capture isn't late: its last run ended, and a further one begins now."""
+    return source.rests_since is not None and not stands.silence(LeasedWork.CAPTURE, source.source)
+
+
+def _late_words(source: SourceStanding, stands: CaptureStanding, silent: float) -> str:
+    """silent: seconds since the last segment."""
+    name, now = source.source, time.time()
+    size = f"{size_text(source.behind_bytes)} of binlog" if source.behind_bytes else "something"
+    if rests(source, stands):
+        since = age_text(now - (source.rests_since or now))
+        came = f"{size} came meanwhile, and {source.capture_dag} goes on with it"
+        return f"Capture of {name} rested for {since}; {came}."
+    with_size = f", {size}" if source.behind_bytes else ""
+    words = f"Capture of {name} is {age_text(source.lag_seconds)} behind its server{with_size}."
+    if silent <= BEHIND_SECONDS or stands.silence(LeasedWork.CAPTURE, name):  # another sentence says it
+        return words
+    last = f"Its last segment came {age_text(silent)} ago"
+    for holder in stands.holders:
+        if (holder.work, holder.of) == (LeasedWork.CAPTURE, name):
+            since = age_text(now - holder.since)
+            return f"Capture of {name} runs since {since}; {size} waits for it. {last}."
+    return f"{words} {last}: does {source.capture_dag} run?"
 
 
 def health(stands: CaptureStanding | None) -> Health:
@@ -120,16 +142,36 @@ def why(stands: CaptureStanding) -> str:
     return " ".join([_state_words(stands), *map(sentence, stopped)])
 
 
+def _waited_for(waiting: Sequence[TableStatus]) -> str:
+    """The ends of the tables' waits, and how many wait for each."""
+    counts = Counter(_ENDS_WITH[Cause(table.cause)] if table.cause else _GOES_ON for table in waiting)
+    return ", ".join(f"{count:,} {words}" for words, count in counts.most_common())
+
+
+_GOES_ON: Final = "until apply has caught up"
+_ENDS_WITH: Final[Mapping[Cause, str]] = {
+    Cause.NEEDS_ROWS: "for rows from a snapshot",
+    Cause.UNLOGGED: "for a change of the table at the source",
+    Cause.DDL_STOPS: "for a release after a statement",
+    Cause.DDL_ASKS: "for approval of a statement",
+    Cause.DDL_NOT_READ: "for a judgement of a place in the log",
+    Cause.MISMATCH: "for a release, once their columns agree",
+    Cause.EVENT_NOT_READ: "for a judgement of a place in the log",
+    Cause.WRITE_FAILED: "for the next try",
+    Cause.WAITS_WITH: "for another table",
+    Cause.PARKED: "for a decision about transactions",
+    Cause.SAME_NAME: "for a name of their own",
+    Cause.FAULT: "for a release, once a fault is removed",
+}
+
+
 def _state_words(stands: CaptureStanding) -> str:
     late = [source.source for source in stands.left_behind]
-    waiting = sum(table.state.waits for table in stands.tables)
+    waiting = [table for table in stands.tables if table.state.waits]
     filled = sum(table.state is State.SNAPSHOT for table in stands.tables)
+    of, s = counted(len(stands.tables), "table", "tables"), "s" * (len(waiting) == 1)
     waits = [
-        *(
-            [f"{waiting:,} of {counted(len(stands.tables), 'table', 'tables')} wait{'s' * (waiting == 1)}"]
-            if waiting
-            else []
-        ),
+        *([f"{len(waiting):,} of {of} wait{s}: {_waited_for(waiting)}"] if waiting else []),
         *([f"{counted(filled, 'table lacks', 'tables lack')} rows until a snapshot ends"] if filled else []),
     ]
     aside = f" {'; '.join(waits)}." if waits else ""
@@ -142,7 +184,11 @@ def _state_words(stands: CaptureStanding) -> str:
         case _ if late:
             return f"The cut goes on without {', '.join(late)}; the tables of these sources wait.{aside}"
         case _ if stands.nothing_missing:
-            return f"Nothing is missing{', but' if waits else '.'}{aside}"
+            return f"Bronze has all that the sources wrote, but{aside}" if waits else "Nothing is missing."
         case _:
-            because = f" {at.words}" if (at := slowest(stands)) else ""
-            return f"Silver is {age_text(stands.lag_seconds)} behind.{because}{aside}"
+            at = slowest(stands)
+            slow = [source for source in stands.sources if at and at.source == source.source]
+            rested = any(rests(source, stands) for source in slow)
+            # Since when something is missing isn't known of a source that was quiet.
+            lag = f"{'at most ' * rested}{age_text(stands.lag_seconds)}"
+            return f"Silver is {lag} behind.{f' {at.words}' if at else ''}{aside}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tidegate.capture.status_file import CaptureStatus
-from tidegate.text_layout import counted
+from tidegate.text_layout import age_text, counted
 
 Reason = Literal["time", "idle", "stopped"]
 _ENDED: Final[dict[Reason, str]] = {
@@ -56,3 +56,10 @@ class CaptureProgress:
     status: CaptureStatus
     lag_seconds: float
     position: str
+
+    @property
+    def lag_text(self) -> str:
+        """For people. Nobody knows before a run's first segment whether anything is missing."""
+        if not self.segments:
+            return f"nothing has come yet since the last run, {age_text(self.lag_seconds)} ago"
+        return f"{self.lag_seconds:.1f} s behind"

@@ -74,7 +74,8 @@ class SourceStanding:
     what to do about a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when the
     server would purge uncaptured log, if capture stopped now. behind_bytes: of its binlog, not
     captured. unapplied_bytes: of bronze, not in silver, counted by whole files. None if it isn't
-    known. is_down: it doesn't answer, which may pass. lost: from lost_words.
+    known. is_down: it doesn't answer, which may pass. lost: from lost_words. rests_since: when its
+    capture's last run ended, Unix time; None while one goes on.
     """
 
     source: str
@@ -91,6 +92,7 @@ class SourceStanding:
     unapplied_bytes: int = 0
     is_down: bool = False
     lost: str = ""
+    rests_since: float | None = None
 
     @property
     def is_purged(self) -> bool:
@@ -208,7 +210,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | No
     cut_ts = lake_status.cut_ts(lake)
     captured = {status.source: status for status in lake_status.sources(lake, cut_ts)}
     behind = followed.load(lake).behind
-    silent = unheard(pipeline, captured, time.time())
+    silent, leases = unheard(pipeline, captured, time.time()), _leases(pipeline, lake)
     sources = tuple(
         replace(
             source_standing(name, captured.get(name), server, behind.get(name)),
@@ -216,6 +218,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | No
             is_down=bool(server.error) and not (server.refused or pipeline.sources[name].traits.pushes),
             capture_dag=pipeline.capture_dag(name),
             lost=lost_words(pipeline, name, state_dir) if name not in captured and state_dir else "",
+            rests_since=_rests_since(leases[LeasedWork.CAPTURE, name]),
         )
         for name, server in servers.items()
     )
@@ -228,7 +231,6 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | No
     rebuilt = tuple(rebuilt_tables(lake, sorted(databases)))
     outside = any(not entry.traits.bounds_timestamps for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
-    leases = _leases(pipeline, lake)
     silences = tuple(_silences(pipeline, leases, cut_ts, sources))
     return CaptureStanding(
         *(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead),
@@ -257,6 +259,10 @@ _Leases = Mapping[tuple[LeasedWork, str], LeaseEntry | None]
 def _leases(pipeline: Pipeline, lake: LakeFiles) -> _Leases:
     names = [*((LeasedWork.CAPTURE, source) for source in pipeline.sources), (LeasedWork.APPLY, pipeline.pipeline)]
     return {(work, of): newest_sign(lake, of, work) for work, of in names}
+
+
+def _rests_since(entry: LeaseEntry | None) -> float | None:
+    return entry.written_ms / 1000 if entry is not None and entry.released else None
 
 
 def _holders(leases: _Leases, silences: Collection[Silence]) -> Iterator[LeaseHolder]:

@@ -72,7 +72,7 @@ def capture(
         if sys.stderr.isatty():
             typer.echo(
                 f"seq {progress.last_seq} at {progress.position}, landed {progress.landed_seq}, "
-                f"{progress.bytes_per_second / 1e6:.1f} MB/s, lag {progress.lag_seconds:.1f} s"
+                f"{progress.bytes_per_second / 1e6:.1f} MB/s, {progress.lag_text}"
                 + (f", {progress.status.state}: {lasts_text(progress.status)}" if progress.status.behind_bytes else ""),
                 err=True,
             )

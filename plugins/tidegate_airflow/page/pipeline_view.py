@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from tidegate.capture.chaser import ChaserState
-from tidegate.capture.health import Health, Hop, health, slowest
+from tidegate.capture.health import Health, Hop, health, rests, slowest
 from tidegate.capture.purging import if_down
 from tidegate.capture.silence import LeasedWork
 from tidegate.capture.standing import UNSEEN_WORDS
@@ -174,7 +174,8 @@ def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView)
         said = source.lost or f"nothing was ever captured: does {source.capture_dag} run?"
         stops = f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>{escape(said)}</span></div>"
     else:
-        said = "all of it is captured" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
+        lag = f"{'at most ' * rests(source, stands)}{age_text(source.lag_seconds)} behind"
+        said = "all of it is captured" if source.nothing_missing else lag
         left = f"<span>{size_text(source.behind_bytes)} of binlog wait</span>" if source.behind_bytes else ""
         heard = age_text(max(0.0, view.at - captured.heard_at)) if captured.heard_at else "-"
         slow = " slow" * _is_slowest(stands, Hop.CAPTURE, source.source)
