@@ -27,6 +27,7 @@ def draw(picture: Path) -> None:
     """Write the picture, light. Raises AssertionError where the page doesn't come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: NOW)
+        patch.setattr("tidegate_airflow.page.patient.disks", lambda *_: {})  # not those of this machine
         with served(patch, {"shop": behind()}) as url, browser() as chromium:
             see(chromium, f"{url}/dags/shop__apply", ["The road", "Maintenance"])
             chromium.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})

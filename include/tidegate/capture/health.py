@@ -117,7 +117,7 @@ def _late_words(source: SourceStanding, stands: CaptureStanding, silent: float) 
     for holder in stands.holders:
         if (holder.work, holder.of) == (LeasedWork.CAPTURE, name):
             since = age_text(now - holder.since)
-            return f"Capture of {name} runs since {since}; {size} waits for it. {last}."
+            return f"Capture of {name} has run for {since}; {size} waits for it. {last}."
     return f"{words} {last}: does {source.capture_dag} run?"
 
 

@@ -56,7 +56,7 @@ def test_after_a_rest_nobody_is_asked_whether_capture_runs(state: str) -> None:
         == {
             "rests": "Silver is at most 9 min behind. Capture of eu rested for 9 min; 1.2 kB of binlog came meanwhile,"
             " and shop__capture goes on with it.",
-            "woke": "Silver is 9 min behind. Capture of eu runs since 3.0 s; 1.2 kB of binlog waits for it. Its last"
+            "woke": "Silver is 9 min behind. Capture of eu has run for 3.0 s; 1.2 kB of binlog waits for it. Its last"
             " segment came 9 min ago.",
             "unknown": "Silver is 9 min behind. Capture of eu is 9 min behind its server, 1.2 kB of binlog. Its last"
             " segment came 9 min ago: does shop__capture run?",
