@@ -84,9 +84,6 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),
 }
 
-# People run these often, and wait for them.
-_LOOKS: Final = frozenset({"status", "check", "init", "release", "prewrites"})
-
 
 class Commands(typer.core.TyperGroup):
     """Lists all commands without importing any, and imports the one that runs."""
@@ -159,15 +156,6 @@ def _root(
     """Keeps Delta Lake tables equal to MySQL, MariaDB and TiDB tables, from their binlogs."""
 
 
-class _NoPandas:
-    """Hides pandas: pyarrow would import it for its first array, which takes half a second of CPU for nothing."""
-
-    @staticmethod
-    def find_spec(name: str, _path: Any = None, _target: Any = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name, name=name)
-
-
 _ANSWER: Final = "run it in a terminal; or give its options (--help), and the connection in AIRFLOW_CONN_..."
 
 
@@ -177,8 +165,6 @@ def run(arguments: list[str] | None = None) -> None:
     if sys.stdout is None:  # closed by the caller, who wants the exit code alone
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for as long as the process lives
     log_form = os.environ.get(LOG_ENV)
-    if arguments is None and sys.argv[1:2] and sys.argv[1] in _LOOKS:  # only if this process is the command
-        sys.meta_path.insert(0, _NoPandas)
     try:
         if log_form:
             log_lines.begin()

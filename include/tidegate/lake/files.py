@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+import tidegate.lone_arrow  # noqa: F401 - before the first array
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
 from tidegate.delta.stores.by_place import log_store
