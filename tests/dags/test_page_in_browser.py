@@ -72,7 +72,7 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
             chromium,
             f"{url}/dags/shop__apply",
             [
-                "does shop__capture run?",
+                "It has run for 15 min, and its last segment came 3.0 h ago.",
                 "52.0 MB of binlog wait",
                 "Changes: the server may purge what isn't captured in 6.0 h",
                 "About 40.0 s left, done at 2026-09-21",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tidegate.capture.silence import LeasedWork
+from tidegate.capture.silence import LeasedWork, LeaseHolder
 from tidegate.capture.standing import CaptureStanding, SourceStanding
 from tidegate.lake.figures.status import TableStatus
 from tidegate.limits import BEHIND_SECONDS
@@ -97,28 +97,34 @@ def _capture_words(source: SourceStanding, stands: CaptureStanding) -> str:
 
 
 def rests(source: SourceStanding, stands: CaptureStanding) -> bool:
-    """Whether capture isn't late: its last run ended, and a further one begins now."""
-    return source.rests_since is not None and not stands.silence(LeasedWork.CAPTURE, source.source)
+    """Whether capture isn't late: its last run ended, and a further one begins now or has begun."""
+    if stands.silence(LeasedWork.CAPTURE, source.source):
+        return False
+    holder, captured = _holder(source, stands), source.captured
+    if holder is None or captured is None:
+        return source.rests_since is not None
+    return time.time() - holder.since <= BEHIND_SECONDS and captured.heard_at < holder.since
+
+
+def _holder(source: SourceStanding, stands: CaptureStanding) -> LeaseHolder | None:
+    wanted = (LeasedWork.CAPTURE, source.source)
+    return next((holder for holder in stands.holders if (holder.work, holder.of) == wanted), None)
 
 
 def _late_words(source: SourceStanding, stands: CaptureStanding, silent: float) -> str:
     """silent: seconds since the last segment."""
-    name, now = source.source, time.time()
-    size = f"{size_text(source.behind_bytes)} of binlog" if source.behind_bytes else "something"
+    name, last = source.source, f"its last segment came {age_text(silent)} ago"
+    size = f"{size_text(source.behind_bytes)} of binlog" if source.behind_bytes else ""
     if rests(source, stands):
-        since = age_text(now - (source.rests_since or now))
-        came = f"{size} came meanwhile, and {source.capture_dag} goes on with it"
-        return f"Capture of {name} rested for {since}; {came}."
-    with_size = f", {size}" if source.behind_bytes else ""
-    words = f"Capture of {name} is {age_text(source.lag_seconds)} behind its server{with_size}."
+        came = f"{size or 'something'} came meanwhile, and {source.capture_dag} goes on with it"
+        return f"Capture of {name} rested for {age_text(silent)}; {came}."
+    lag = age_text(source.lag_seconds)
+    words = f"Capture of {name} is {lag} behind its server{f', {size}' if size else ''}."
     if silent <= BEHIND_SECONDS or stands.silence(LeasedWork.CAPTURE, name):  # another sentence says it
         return words
-    last = f"Its last segment came {age_text(silent)} ago"
-    for holder in stands.holders:
-        if (holder.work, holder.of) == (LeasedWork.CAPTURE, name):
-            since = age_text(now - holder.since)
-            return f"Capture of {name} has run for {since}; {size} waits for it. {last}."
-    return f"{words} {last}: does {source.capture_dag} run?"
+    if (holder := _holder(source, stands)) is not None:
+        return f"{words} It has run for {age_text(time.time() - holder.since)}, and {last}."
+    return f"{words} {last.capitalize()}: does {source.capture_dag} run?"
 
 
 def health(stands: CaptureStanding | None) -> Health:

@@ -33,7 +33,7 @@ def test_before_the_first_cut_what_waits_in_bronze_waits_for_apply(unapplied: in
         assert why(begins) == "Nothing is applied yet. Apply has published no cut yet: 2.1 MB wait for shop__apply."
 
 
-@pytest.mark.parametrize("state", ["rests", "woke", "unknown"])
+@pytest.mark.parametrize("state", ["rests", "woke", "runs", "unknown"])
 def test_after_a_rest_nobody_is_asked_whether_capture_runs(state: str) -> None:
     """The first change after a quiet time: nothing was missing before it. The page said `9 min behind ... does
     shop__capture run?`
@@ -50,14 +50,18 @@ def test_after_a_rest_nobody_is_asked_whether_capture_runs(state: str) -> None:
         late = replace(late, rests_since=now - 530)
     if state == "woke":
         holders.append(LeaseHolder(LeasedWork.CAPTURE, "eu", "m1", now - 3))
+    if state == "runs":
+        holders.append(LeaseHolder(LeasedWork.CAPTURE, "eu", "m1", now - 600))
     words = why(replace(stands, sources=(late,), holders=tuple(holders)))
     assert (
         words
         == {
             "rests": "Silver is at most 9 min behind. Capture of eu rested for 9 min; 1.2 kB of binlog came meanwhile,"
             " and shop__capture goes on with it.",
-            "woke": "Silver is 9 min behind. Capture of eu has run for 3.0 s; 1.2 kB of binlog waits for it. Its last"
-            " segment came 9 min ago.",
+            "woke": "Silver is at most 9 min behind. Capture of eu rested for 9 min; 1.2 kB of binlog came meanwhile,"
+            " and shop__capture goes on with it.",
+            "runs": "Silver is 9 min behind. Capture of eu is 9 min behind its server, 1.2 kB of binlog. It has run for"
+            " 10 min, and its last segment came 9 min ago.",
             "unknown": "Silver is 9 min behind. Capture of eu is 9 min behind its server, 1.2 kB of binlog. Its last"
             " segment came 9 min ago: does shop__capture run?",
         }[state]
