@@ -1,10 +1,10 @@
 """Wait for the answer to a question: under Required Actions, or anywhere else.
 
-In:  a question's entries, as OpenQuestions has them; the Delta logs that OpenQuestions looks at. All
-     the questions of a lake share one look.
+In:  a question's entries, as OpenQuestions has them; the Delta logs of OpenQuestions. All the
+     questions of a lake share one look.
 Out: the event of Airflow's own trigger. The answer is ENDED, by nobody, once the question ended
      elsewhere: on the page, by a command, or because the source went on. Airflow then refuses a
-     person who answers too late.
+     later answer.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ _LOOKS: Final[dict[tuple[Any, ...], _Looks]] = {}
 
 
 def asked_by_others(ti: Any, task_id: str) -> dict[str, int]:
-    """The entries that other runs of the DAG wait for answers about. ti: the task that gives a run
-    its questions. task_id: of the mapped task that asks them.
+    """The entries of other runs' open questions. ti: the task with a run's questions. task_id: of the
+    mapped task, whose instances ask them.
     """
     entries: dict[str, int] = {}
     for run_id, states in ti.get_task_states(dag_id=ti.dag_id, task_ids=[task_id]).items():

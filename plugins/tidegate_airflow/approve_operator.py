@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 class Question(TypedDict):
     """One question: ApproveOperator is mapped over these. table: a silver table, a source, or how
-    many tables. about: the entries of OpenQuestions that an answer ends. They tell a table's
+    many tables. about: the entries of OpenQuestions, ended by the answer. They tell a table's
     questions apart. branches: keys of the transactions; empty for a DDL.
     """
 
@@ -142,7 +142,7 @@ class ApproveOperator(HITLOperator):
 
 def table_questions(pipeline_file: str, named: Sequence[str], asked: Mapping[str, int] | None = None) -> list[Question]:
     """A question for each waiting one of the tables; for every waiting one when none is named.
-    asked: what open runs ask about.
+    asked: entries of open questions.
     """
     from tidegate.lake.bronze import prewrites
     from tidegate.lake.standing import held
@@ -208,7 +208,7 @@ def _about_ddl(held: Standing, at: Place) -> Question:
 
 
 def _about_many(waiting: Sequence[tuple[Standing, Place]]) -> Question:
-    """One question about tables beyond those that are asked about alone."""
+    """One question about all tables beyond the first ones."""
     shown = _listed(waiting, lambda held: f"`{held[0].table}`: `{shorten(held[1].ddl.replace('`', ''), 200)}`")
     pipeline = waiting[0][0].pipeline
     body = (

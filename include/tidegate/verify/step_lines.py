@@ -1,6 +1,6 @@
 """The present step of a verification, said every half minute: a large table takes minutes.
 
-In:  the steps of SilverSide; how many rows silver has of a table, asked when a line is due.
+In:  the steps of SilverSide; the rows of a table in silver, asked when a line is due.
 Out: lines for people, from a thread of its own.
 """
 
@@ -25,7 +25,7 @@ class VerifyStep(StrEnum):
 
 
 class StepLines:
-    """report: told of a line. rows_of: the rows that silver has of a table; None if it isn't known."""
+    """report: told of a line. rows_of: a table's rows in silver; None if they aren't known."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class StepLines:
         self._table, self._step, self._rows, self._began = table, step, rows, time.monotonic()
 
     def add(self, rows: int) -> None:
-        """Rows that were read."""
+        """More rows were read."""
         self._rows += rows
 
     @property

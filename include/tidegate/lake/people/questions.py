@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenQuestions:
-    """The questions that wait for an answer now.
+    """The questions without an answer.
 
     open: a table -> commit_ts of its statement; `source start_ts` -> start_ts: one entry per
     transaction, since an older one may come later. asked_as: the table or source of each entry.
@@ -32,7 +32,7 @@ class OpenQuestions:
         self._lake: LakeFiles | None = None
 
     def begin(self, lake: str, options: dict[str, str]) -> None:
-        """Open the logs that `look` reads. Blocks."""
+        """Open the logs for `look`. Blocks."""
         from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
         from tidegate.tables import TABLE_STATES
         from tidegate.tables.prewrites_table import PREWRITES
@@ -71,14 +71,14 @@ def of_tidb(source: str, start_ts: int) -> str:
 
 
 class NewQuestions:
-    """Questions that weren't asked yet. asked: the entries of OpenQuestions that were asked."""
+    """Questions beyond the asked ones. asked: entries of OpenQuestions."""
 
     def __init__(self, asked: dict[str, int]) -> None:
         self._asked = dict(asked)
         self._questions = OpenQuestions()
 
     def open(self, lake: str, options: dict[str, str]) -> None:
-        """Open the logs that `look` reads. Blocks."""
+        """Open the logs for `look`. Blocks."""
         self._questions.begin(lake, options)
 
     @property
