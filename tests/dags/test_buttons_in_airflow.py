@@ -115,6 +115,7 @@ def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> No
             chromium.switch_to.default_content()
             see(chromium, f"{airflow.url}/tidegate/dags/{DAG}", ["catching up"])
             look_at(chromium, screenshots, "airflow")
+            assert walk_by_keyboard(chromium) >= 5
             airflow.wait_for(lambda: set(runs(airflow)) == {"success"}, 120, "the question ends in Airflow, too")
             (ended,) = airflow.get("/dags/road__approve/dagRuns/~/hitlDetails")["hitl_details"]
             assert ended["chosen_options"] == ["Ended elsewhere"]
@@ -122,7 +123,6 @@ def test_release_and_approve_are_pressed_in_airflow_itself(tmp_path: Path) -> No
             chromium.save_screenshot(str(screenshots / "airflow-no-required-actions.png"))
             open_ones = airflow.get("/dags/road__approve/dagRuns/~/hitlDetails?response_received=false")
             assert open_ones["hitl_details"] == []
-            assert walk_by_keyboard(chromium) >= 5
         done = {(str(each.action.act), each.action.author.user, str(each.outcome)) for each in actions(log.lake)}
         assert done == {("approve", airflow.user, "done"), ("release", airflow.user, "done")}
 
