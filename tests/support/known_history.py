@@ -8,10 +8,13 @@ Out: since(): the recorded commit_ts; demand(): another writer's protocol for si
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
@@ -25,6 +28,8 @@ from tidegate.lake.cuts.kept_cuts import kept_rows
 from tidegate.lake.cuts.published import known_cuts
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver.known_history import history_name, known_history
+from tidegate.limits import QUERY_MEMORY_BYTES
+from tidegate.query import duck
 from tidegate.query.pinned import PinnedCut
 
 _EACH = 7  # so often Polars and Spark read, too
@@ -65,11 +70,34 @@ def demand(road: Road, name: str, protocol: dict[str, Any]) -> None:
 
 def check(road: Road, past: Past, table: str, spark: SparkSession | None = None) -> int:
     """Every moment before the kept cut; how many had an answer. Others have a refusal that says why."""
-    name = past.silver_of(table)
+    with _extension_loaded_once():
+        return _checked(road, past, table, spark)
+
+
+@contextmanager
+def _extension_loaded_once() -> Iterator[None]:
+    """Loading it costs more than a moment's query. Each moment begins without a view."""
+    database = duck.connect(QUERY_MEMORY_BYTES)
+
+    def connect(_: int) -> duckdb.DuckDBPyConnection:
+        cursor = database.cursor()
+        for (schema,) in cursor.sql("SELECT schema_name FROM duckdb_schemas() WHERE NOT internal").fetchall():
+            if schema != "main":
+                cursor.execute(f"DROP SCHEMA {duck.identifier(schema)} CASCADE")
+        return cursor
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(duck, "connect", connect)
+        yield
+    database.close()
+
+
+def _checked(road: Road, past: Past, table: str, spark: SparkSession | None) -> int:
+    name, oldest = past.silver_of(table), known_cuts(road.lake)[0]
     begin, moments, compared = since(road, name), past.moments(road), 0
     for number, state in enumerate(past.states):
         at = moments[number]
-        if at >= known_cuts(road.lake)[0] or number in past.unknown.get(table, ()):
+        if at >= oldest or number in past.unknown.get(table, ()):
             continue
         if not begin or at < begin:
             why = rf"its history tells all from {begin} " if begin else "nobody knows from when on its history"
