@@ -17,6 +17,7 @@ from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.type_table import BINARIES, INTEGERS
 from tidegate.schema.model.types import COMPRESSED, TypeText, enum_members, parse_type
 
+_NOW: Final = re.compile(r"CURRENT_TIMESTAMP(?:\((\d)\))?")
 _DATE: Final = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[ T]+(.*))?")
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
 _DIGITS: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?")
@@ -42,8 +43,8 @@ def shown_default(column: Column, server: ServerVersion) -> str | None:
         nothing = column.no_default or column.auto_increment or column.generation_expression
         return "NULL" if server.mariadb and column.nullable and not nothing else None
     if column.default_is_expression:
-        is_now = column.default.startswith("CURRENT_TIMESTAMP")
-        return shown_now(column.default, column, server) if is_now else column.default
+        now = _NOW.fullmatch(column.default) if server.mariadb else None
+        return f"current_timestamp({now[1] or ''})" if now is not None else column.default
     try:
         return _literal(column, column.default, server)
     except (ValueError, InvalidOperation, OverflowError):

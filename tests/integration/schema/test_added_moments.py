@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pymysql
 import pytest
 
 from tests.kit.decoding import current_binlog, segment_of_file
@@ -36,6 +37,19 @@ _BY_ZONE: Final = (
     "DATETIME(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)",
     "DATETIME(6) DEFAULT NOW(6)",
     "TIMESTAMP NULL DEFAULT '2020-01-01 00:30:00'",
+)
+_FORMS: Final = (
+    "CURRENT_TIMESTAMP",
+    "CURRENT_TIMESTAMP(3)",
+    "CURRENT_TIMESTAMP(6)",
+    "(CURRENT_TIMESTAMP)",
+    "(CURRENT_TIMESTAMP())",
+    "(CURRENT_TIMESTAMP(0))",
+    "(NOW())",
+    "(LOCALTIMESTAMP)",
+    "(CURRENT_TIMESTAMP(3))",
+    "(CURRENT_TIMESTAMP(6))",
+    "(CURRENT_TIMESTAMP + INTERVAL 1 DAY)",
 )
 _A_SECOND: Final = 1.1  # files' and servers' beginnings are whole seconds
 _ANYWHERE: Final = ("TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP", "DATETIME DEFAULT '2020-01-01 00:30:00'")
@@ -64,6 +78,34 @@ def test_a_moment_is_the_servers_in_each_zone_whose_offset_the_log_gives(
     ours = {what: known[f"c{at}"] for at, what in enumerate(added) if f"c{at}" in known}
     assert set(added) - set(ours) == {("SYSTEM", definition) for definition in _BY_ZONE}
     assert ours == {what: truth[what] for what in ours}
+
+
+def test_a_moment_of_other_digits_than_its_column_is_the_servers_or_not_known(
+    any_server: Server, fresh_database: FreshDatabase
+) -> None:
+    database, truth = fresh_database(any_server), dict[str, Any]()
+    any_server.query("FLUSH BINARY LOGS")
+    log = current_binlog(any_server)
+    added = [f"{kind} NULL DEFAULT {form}" for kind in ("DATETIME", "DATETIME(3)", "TIMESTAMP(6)") for form in _FORMS]
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute("CREATE TABLE t (id INT)")
+        cursor.execute("INSERT INTO t VALUES (1)")
+        for at, definition in enumerate(added):
+            try:  # by the other column the log has the microseconds
+                cursor.execute(f"ALTER TABLE t ADD with{at} DATETIME(6) DEFAULT NOW(6), ADD c{at} {definition}")
+            except pymysql.Error:  # MySQL has one number of digits for both, outside of parentheses
+                continue
+            cursor.execute(f"SELECT c{at} FROM t")
+            truth[f"c{at}"] = cursor.fetchone()[0]
+    known = dict(_known(ddl_statements(segment_of_file(log.read_bytes())), database))
+    assert {name: truth[name] for name in known} == known
+    wanted = [f"DATETIME NULL DEFAULT {form}" for form in ("CURRENT_TIMESTAMP", "(NOW())", "(LOCALTIMESTAMP)")]
+    wanted += ["DATETIME(3) NULL DEFAULT CURRENT_TIMESTAMP(3)"]
+    if any_server.flavour == "mariadb":  # all digits of the column are meant
+        forms = [form for form in _FORMS if "INTERVAL" not in form]
+        wanted += [f"{kind} NULL DEFAULT {form}" for kind in ("DATETIME(3)", "TIMESTAMP(6)") for form in forms]
+    assert {f"c{added.index(definition)}" for definition in wanted} <= known.keys()
 
 
 @pytest.mark.parametrize("machine", ["UTC", "UTC-3"])  # POSIX: called UTC, and three hours ahead of it

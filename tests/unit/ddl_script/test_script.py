@@ -278,6 +278,16 @@ def test_convert_to_binary_makes_binary_columns_and_beats_what_the_statement_its
             ("on update current_timestamp(3)", "current_timestamp(3)"),
             ("DEFAULT_GENERATED on update CURRENT_TIMESTAMP(3)", "CURRENT_TIMESTAMP(3)"),
         ),
+        (
+            "DATETIME(3) DEFAULT (CURRENT_TIMESTAMP)",
+            ("", "current_timestamp(3)"),
+            ("DEFAULT_GENERATED", "CURRENT_TIMESTAMP"),
+        ),
+        (
+            "DATETIME DEFAULT (CURRENT_TIMESTAMP + INTERVAL 1 DAY)",
+            ("", "CURRENT_TIMESTAMP + INTERVAL 1 DAY"),
+            ("DEFAULT_GENERATED", "CURRENT_TIMESTAMP + INTERVAL 1 DAY"),
+        ),
         ("INT DEFAULT (1 + 2)", ("", "1 + 2"), ("DEFAULT_GENERATED", "1 + 2")),
         ("INT DEFAULT 3 INVISIBLE", ("INVISIBLE", "3"), ("INVISIBLE", "3")),
         ("INT AS (k) INVISIBLE", ("VIRTUAL GENERATED, INVISIBLE", "NULL"), ("VIRTUAL GENERATED INVISIBLE", None)),

@@ -34,6 +34,8 @@ _ZERO: Final = "0"  # DEFAULT 0: the zero date, or no time
 _DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65 digits; Python's own context has 28
 _UTC: Final = "+00:00"  # follows a TIMESTAMP literal whose zone is known
 _NOT_SAID: Final = "whose offset isn't known"
+_NOW: Final = re.compile(r"(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)(?:\((\d?)\))?", re.IGNORECASE)
+_SECOND: Final = 1_000_000  # microseconds
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
 
@@ -68,13 +70,18 @@ def _unknown(column: Column, why: str) -> UnsupportedValue:
 
 def _now(column: Column, kind: CanonicalType, ran: StatementTime | None) -> datetime:
     """CURRENT_TIMESTAMP in a TIMESTAMP column. In a DATETIME column it is in the session's time zone."""
-    is_moment = kind.kind in (Kind.TIMESTAMP, Kind.DATETIME)
-    if not is_moment or not (column.default or "").upper().startswith("CURRENT_TIMESTAMP"):
+    match = _NOW.fullmatch(column.default or "") if kind.kind in (Kind.TIMESTAMP, Kind.DATETIME) else None
+    if match is None:
         raise _unknown(column, f"the default is the expression {column.default}")
     if ran is None:
         raise _unknown(column, "nobody knows when the statement ran")
-    step = 10 ** (6 - _fraction_digits(kind))
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ran.unix_us // step * step)
+    digits, step = int(match[1] or 0), 10 ** (6 - _fraction_digits(kind))
+    unix_us = ran.unix_us - ran.unix_us % 10 ** (6 - digits)
+    # MySQL rounds further digits. Without a number it means none of them; MariaDB's CURRENT_TIMESTAMP was
+    # recorded so by earlier releases, and means the column's (default_texts.py).
+    if unix_us % step or (not digits and step < _SECOND and unix_us != ran.unix_us):
+        raise _unknown(column, f"the digits of {column.default} aren't the column's")
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=unix_us)
     if kind.kind is Kind.TIMESTAMP:
         return moment
     if ran.offset is None:

@@ -25,6 +25,8 @@ from tidegate.schema.model.types import UNKNOWN, parse_type
 
 _LITERAL: Final = re.compile(r"0[xXbB]")
 _WITHOUT_DEFAULT: Final = ("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob")
+_NOW: Final = re.compile(r"(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)(?:\((\d?)\))?", re.IGNORECASE)
+_MOMENTS: Final = ("datetime", "timestamp")
 _YEAR_DIGITS: Final = 4  # of a year that is written whole
 # Doubles beyond have an exponent as text (strings/dtoa.c, MAX_DECPT_FOR_F_FORMAT).
 _PLAIN_FROM: Final = Decimal("1e-15")
@@ -36,8 +38,11 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
     the same characters is never taken for one.
     """
     text = default.text
-    if text is None or default.is_expression or UNKNOWN in text:
+    if text is None or UNKNOWN in text:
         return text
+    if default.is_expression:
+        now = _NOW.fullmatch(text) if mariadb and kind.startswith(_MOMENTS) else None
+        return _now(now[1], kind) if now is not None else text
     if not (mariadb or text or default.is_bytes) and kind.startswith(_WITHOUT_DEFAULT):
         return None  # not in strict mode, with a warning
     is_binary = kind.startswith(BINARIES)
@@ -58,6 +63,13 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
         return decode_member(charset or "binary", literal)
     except UnsupportedValue:
         return text + UNKNOWN
+
+
+def _now(written: str | None, kind: str) -> str:
+    """MariaDB's CURRENT_TIMESTAMP has the column's digits, unless fewer are written."""
+    most = (*parse_type(kind).numbers, 0)[0]
+    digits = min(int(written or 0) or most, most)
+    return f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP"
 
 
 def _string(text: str, kind: str, charset: str) -> str:

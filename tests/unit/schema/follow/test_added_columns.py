@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -52,3 +53,33 @@ def test_a_datetime_is_in_the_sessions_zone_and_a_timestamp_is_a_moment(hours: i
 def test_a_literal_with_an_offset_is_not_taken_as_it_stands(kind: str, default: str) -> None:
     with pytest.raises(UnsupportedValue, match="isn't understood"):
         existing_row_value(Column(1, "a", kind, default=default), StatementTime(RAN_US, timedelta()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "us"),
+    [
+        ("datetime(6)", "CURRENT_TIMESTAMP(6)", 123456),
+        ("datetime(6)", "current_timestamp(3)", 123000),
+        ("timestamp(3)", "CURRENT_TIMESTAMP(1)", 100000),
+        ("datetime", "CURRENT_TIMESTAMP", 0),
+    ],
+)
+def test_a_moment_has_the_digits_of_its_default(kind: str, default: str, us: int) -> None:
+    column = Column(1, "a", kind, default=default, default_is_expression=True)
+    moment = existing_row_value(column, StatementTime(RAN_US + 123456, timedelta()))
+    assert moment.replace(tzinfo=None) == NOON + timedelta(microseconds=us)
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "why"),
+    [
+        ("datetime", "CURRENT_TIMESTAMP + INTERVAL 1 DAY", "the expression CURRENT_TIMESTAMP +"),
+        ("timestamp", "CURRENT_TIMESTAMP(0) - INTERVAL 1 DAY", "the expression"),
+        ("datetime(3)", "CURRENT_TIMESTAMP(6)", "digits of CURRENT_TIMESTAMP"),  # rounded, or cut
+        ("datetime(3)", "CURRENT_TIMESTAMP", "digits of CURRENT_TIMESTAMP"),  # MySQL: 0, MariaDB: 3
+    ],
+)
+def test_a_moment_that_only_begins_as_the_present_one_is_not_known(kind: str, default: str, why: str) -> None:
+    column = Column(1, "a", kind, default=default, default_is_expression=True)
+    with pytest.raises(UnsupportedValue, match=re.escape(why)):
+        existing_row_value(column, StatementTime(RAN_US + 123456, timedelta()))
