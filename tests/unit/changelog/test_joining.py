@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -91,6 +92,17 @@ def test_another_version_begins_a_list_of_its_own() -> None:
     assert list(waiting.take(first)) == []
     assert list(waiting.take(second)) == [[first]]
     assert list(waiting.rest()) == [[second]]
+
+
+def test_what_lies_beside_narrow_rows_is_counted() -> None:
+    """Transactions of one row: their names are most of the memory."""
+    tracemalloc.start()
+    try:
+        imaged = _imaged(1, [((IMAGE_INSERT,), True)] * 5000, whole=True)
+        beside, _ = tracemalloc.get_traced_memory()  # Arrow's memory isn't in it
+    finally:
+        tracemalloc.stop()
+    assert imaged.nbytes - imaged.images.rows.nbytes >= beside
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
