@@ -309,7 +309,7 @@ def test_compose_and_chart_have_the_parts_that_make_topology_kills() -> None:
     for part in ("scheduler", "dag-processor", "triggerer"):
         assert f"airflow {part}" in commands
         assert f'"airflow" "{part}"' in chart
-    topology = text_of("tests/topology/services.py")
+    topology = text_of("tests/topology/services.py") + text_of("tests/kit/services.py")
     for program in ("redis-server", "versitygw", "org.apache.spark.deploy.worker.Worker"):
         assert program in topology
         assert program in text_of("docker/compose.yaml")

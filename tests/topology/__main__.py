@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.kit.part import PartError
 from tests.support.servers import ROOT
-from tests.topology.part import PartError
 from tests.topology.world import SOURCE, Topology, UnequalError
 from tidegate.errors import TidegateError
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.topology.part import Part
-from tests.topology.services import listens
+from tests.kit.part import Part
+from tests.kit.services import listens
 from tidegate.local.airflow import Airflow
 from tidegate.local.server import free_port
 

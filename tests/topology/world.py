@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.kit import services as kit
+from tests.kit.part import Part
 from tests.kit.shop import DATABASE, Shop
 from tests.support.own_server import own_server
 from tests.support.whole import Whole
 from tests.topology import services
 from tests.topology.airflow import Parts
-from tests.topology.part import Part
 from tidegate import config
 from tidegate.mysql.connecting.connection import ConnectionInfo
 from tidegate.verify.under_way import VerifyOptions
@@ -72,9 +73,9 @@ class Topology(Whole):
         self._source = self.stack.enter_context(own_server("mariadb", self._folder / "source"))
         database, login = services.postgres(self._folder, secrets.token_hex(12))
         broker, address = services.redis(self._folder, secrets.token_hex(12))
-        store, options = services.store(self._folder, secrets.token_hex(12))
+        store, options = kit.store(self._folder, secrets.token_hex(12))
         source = f"mysql://{self._source.user}:{self._source.password}@127.0.0.1:{self._source.port}/"
-        cluster = services.spark(self._image, self._folder)
+        cluster = kit.spark(self._image / "venv" / "bin", self._image, self._folder)
         connections = {
             "source_db": source,
             "the_lake": json.dumps({"conn_type": "generic", "extra": dict(options)}),
@@ -86,12 +87,10 @@ class Topology(Whole):
         pipelines.mkdir()
         file = pipelines / f"{PIPELINE}.yaml"
         file.write_text(
-            _FILE.format(
-                pipeline=PIPELINE, bucket=services.BUCKET, database=DATABASE, value_log=self._folder / "value_log"
-            )
+            _FILE.format(pipeline=PIPELINE, bucket=kit.BUCKET, database=DATABASE, value_log=self._folder / "value_log")
         )
         self.airflow = Parts(self._folder, self._image, pipelines, connections, database=login, broker=address)
-        self.shop = Shop(PIPELINE, self._source, f"s3://{services.BUCKET}/{PIPELINE}", file, options)
+        self.shop = Shop(PIPELINE, self._source, f"s3://{kit.BUCKET}/{PIPELINE}", file, options)
         self._options, self._known = options, {"main": ConnectionInfo.from_airflow_text("source_db", source)}
         self.shop.create()
         for part in (database, broker, store, *cluster.parts):

@@ -80,6 +80,12 @@ class Part:
         end_all(self._process, f"{_MARK}={self._mark}")
 
     @property
+    def pid(self) -> int:
+        """Of its process, which runs."""
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process.pid
+
+    @property
     def log(self) -> Path:
         return self.folder / f"{self.name}.log"
 
