@@ -6,17 +6,19 @@ Out: `s3`, a fixture of the whole session; S3: storage options by delta-rs' name
 Run as a module it is that process: it prints its port, and ends with its stdin. Its argument says what becomes of a
 condition of a PUT (If-None-Match): kept, ignored, or refused with 501, as stores do that know none. Requests are
 answered one at a time: moto itself looks whether a name is taken and then takes it, and two threads may do so at once,
-which S3 never does.
+which S3 never does. It counts them, by the client's name.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ import pytest
 from tests.support.servers import ROOT
 
 BUCKET = "lake"
+_COUNTS = "/-/counts"
 _UNKNOWN_HEADER = (
     b"<Error><Code>NotImplemented</Code>"
     b"<Message>A header you provided implies functionality that is not implemented</Message></Error>"
@@ -56,6 +59,15 @@ class S3:
     def folder(self) -> str:
         """The URL of a folder that nothing is in."""
         return f"s3://{BUCKET}/{uuid.uuid4().hex}"
+
+    def options_of(self, who: str) -> dict[str, str]:
+        """Options of a client that calls itself so."""
+        return {**self.options, "user_agent": who}
+
+    def asked(self, who: str) -> Counter[str]:
+        """The requests of a client since the last call: GET, HEAD, PUT, LIST, DELETE."""
+        with urlopen(f"{self.endpoint}{_COUNTS}?{who}", timeout=30) as answer:
+            return Counter(json.load(answer))
 
     @contextmanager
     def silent(self) -> Iterator[None]:
@@ -111,8 +123,13 @@ def _serve(conditions: str) -> None:
             pass
 
     lock, answered = threading.Lock(), DomainDispatcherApplication(create_backend_app)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def one_at_a_time(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environment["PATH_INFO"] == _COUNTS:
+            start("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(counts.pop(environment["QUERY_STRING"], {})).encode()]
+        counts[environment.get("HTTP_USER_AGENT", "")][_kind(environment)] += 1
         if conditions != "kept" and environment.pop("HTTP_IF_NONE_MATCH", None) and conditions == "refused":
             start("501 Not Implemented", [("Content-Type", "application/xml")])
             return [_UNKNOWN_HEADER]
@@ -123,6 +140,13 @@ def _serve(conditions: str) -> None:
     print(server.port, flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()
+
+
+def _kind(environment: dict[str, Any]) -> str:
+    method, query = environment["REQUEST_METHOD"], environment["QUERY_STRING"]
+    if method == "GET" and "list-type=" in query:
+        return "LIST"
+    return "DELETE" if method == "POST" and query.startswith("delete") else str(method)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,9 @@ class Memory:
             made = self.put(name, data)
         return made
 
+    def make(self, name: str, data: bytes) -> tuple[bool, str]:
+        return self.create(name, data), ""
+
     def replace(self, name: str, data: bytes) -> None:
         raise NotImplementedError
 

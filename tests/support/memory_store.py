@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,14 @@ from tidegate.errors import LakeUnavailable
 class MemoryStore:
     """objects: name -> bytes. fate: of each create, asked before it: "fine", "lost" (made, but the answer is an error),
     "failed" (not made), "late" (an error, made at the next look), "twice" (made, then "taken": the client's own retry).
-    clock_ms: how old the last object is.
+    clock_ms: how old the last object is. marked: it has marks, as object stores have, and its clock stands still.
     """
 
     where: str = "memory"
     objects: dict[str, bytes] = field(default_factory=dict)
     fate: Callable[[], str] = lambda: "fine"
     clock_ms: int = 0
+    marked: bool = False
     _made: dict[str, int] = field(default_factory=dict)
     _late: list[tuple[str, bytes]] = field(default_factory=list)
     _folders: dict[str, MemoryStore] = field(default_factory=dict)
@@ -35,7 +37,7 @@ class MemoryStore:
 
     def stat(self, name: str) -> Entry | None:
         found = self.objects.get(name)
-        return None if found is None else Entry(name, len(found), self._made[name])
+        return None if found is None else Entry(name, len(found), self._made[name], self._mark(found))
 
     def create(self, name: str, data: bytes) -> bool:
         fate = self.fate()
@@ -48,6 +50,10 @@ class MemoryStore:
         if made and fate == "lost":
             raise LakeUnavailable("no answer", where=self.where)
         return made and fate != "twice"
+
+    def make(self, name: str, data: bytes) -> tuple[bool, str]:
+        made = self.create(name, data)
+        return made, self._mark(data) if made else ""
 
     def replace(self, name: str, data: bytes) -> None:
         self.objects.pop(name, None)
@@ -64,9 +70,12 @@ class MemoryStore:
     def _put(self, name: str, data: bytes) -> bool:
         if name in self.objects:
             return False
-        self.clock_ms += 1
+        self.clock_ms += not self.marked
         self.objects[name], self._made[name] = data, self.clock_ms
         return True
+
+    def _mark(self, data: bytes) -> str:
+        return hashlib.sha256(data).hexdigest() if self.marked else ""
 
     def _arrive(self) -> None:
         for name, data in self._late:

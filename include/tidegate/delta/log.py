@@ -154,7 +154,7 @@ class DeltaLog:
         if self._known.version == NO_TABLE:
             return False
         entry = self._store.stat(commit_name(self._known.version))
-        return entry is not None and entry == self._seen
+        return entry is not None and entry.is_same(self._seen)
 
     def _load(self, upto: int | None = None) -> TableState:
         """The table by its newest checkpoint (not newer than `upto`), or from its first commit."""
@@ -272,14 +272,14 @@ class DeltaLog:
             )
         check_writable(after, change.actions, checked=change.checked)
         failpoint("delta_before_commit")
-        made, trouble = self._put(version, lines(actions))
+        made, mark, trouble = self._put(version, data := lines(actions))
         if not made:
             # It may be an earlier try of this change. Then the log's actions count, not those decided now.
             after = read.after(version, self._ours(version, attempt, trouble))
         failpoint("delta_after_commit")
-        seen = None
+        seen = Entry(commit_name(version), len(data), 0, mark) if mark else None
         with suppress(LakeUnavailable, LakeRefused):  # the commit is made; the next look reports any trouble
-            seen = self._entry(version, lambda logged: _made_by(logged, attempt))
+            seen = seen or self._entry(version, lambda logged: _made_by(logged, attempt))
         with self._lock:
             self._known, self._seen, self._own = after, seen, attempt
         return after
@@ -292,7 +292,7 @@ class DeltaLog:
             known, seen = self._known, self._seen
         if read is known:
             entry = self._store.stat(commit_name(read.version))
-            same = entry is not None and entry == seen
+            same = entry is not None and entry.is_same(seen)
         else:
             newest = self.state()
             same = newest.version >= read.version and newest.table_id == read.table_id
@@ -351,11 +351,11 @@ class DeltaLog:
             f"version {read.version} has no in-commit timestamp", where=self.place, remedy="restore that file"
         )
 
-    def _put(self, version: int, data: bytes) -> tuple[bool, LakeUnavailable | None]:
+    def _put(self, version: int, data: bytes) -> tuple[bool, str, LakeUnavailable | None]:
         try:
-            return self._store.create(commit_name(version), data), None
+            return *self._store.make(commit_name(version), data), None
         except LakeUnavailable as error:
-            return False, error
+            return False, "", error
 
     def _ours(self, version: int, attempt: str, trouble: LakeUnavailable | None) -> list[dict[str, Any]]:
         """After "taken" or an error: that version's actions, if they are of this very attempt."""

@@ -261,9 +261,10 @@ def test_rows_are_not_taken_out_where_the_table_forbids_it(switch: str, adds: li
     assert paths(log.commit(state, Change(moved(state.files, [file("b")], data_change=False), "OPTIMIZE"))) == ["b"]
 
 
-def test_our_commit_that_another_writer_overwrote_is_never_passed_over() -> None:
+@pytest.mark.parametrize("marked", [False, True])
+def test_our_commit_that_another_writer_overwrote_is_never_passed_over(marked: bool) -> None:
     """Delta's own stores look whether a version is free, and then write it over whatever came in between."""
-    store = MemoryStore()
+    store = MemoryStore(marked=marked)
     log = made(store)
     appended(log, "ours")
     log.check_kept()
@@ -292,15 +293,17 @@ class Overwriting(MemoryStore):
         return made
 
 
-def test_a_commit_that_was_overwritten_at_once_is_told_too() -> None:
-    store = Overwriting()
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_commit_that_was_overwritten_at_once_is_told_too(marked: bool) -> None:
+    store = Overwriting(marked=marked)
     log = made(store)
     appended(log, "ours")
     with pytest.raises(CommitOverwritten, match="version 1"):
         log.check_kept()
 
 
-def test_an_overwritten_commit_is_told_by_the_next_commit_and_after_an_error() -> None:
+@pytest.mark.parametrize("marked", [False, True])
+def test_an_overwritten_commit_is_told_by_the_next_commit_and_after_an_error(marked: bool) -> None:
     class Dark(MemoryStore):
         failing = 0
 
@@ -310,7 +313,7 @@ def test_an_overwritten_commit_is_told_by_the_next_commit_and_after_an_error() -
                 raise LakeUnavailable("no answer", where=self.where)
             return super().get(name)
 
-    store = Dark()
+    store = Dark(marked=marked)
     log = made(store)
     state = appended(log, "ours")
     store.replace(commit_name(1), theirs())

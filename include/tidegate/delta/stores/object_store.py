@@ -96,18 +96,21 @@ class ObjectStore:
             return None
 
     def create(self, name: str, data: bytes) -> bool:
+        return self.make(name, data)[0]
+
+    def make(self, name: str, data: bytes) -> tuple[bool, str]:
         for attempt in range(STORE_CREATE_ATTEMPTS_MAX):
             try:
                 with self._asked(_MADE, name, expected=False):
-                    self._client.put(self._path + checked(name), data, mode="create", use_multipart=False)
+                    made = self._client.put(self._path + checked(name), data, mode="create", use_multipart=False)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                 # S3's 409 (another PUT or a DELETE of the name is under way) also comes as "already exists", and then
                 # there may be nothing. Azure answers with a failed precondition if the name is taken.
                 if self.stat(name) is not None:
-                    return False
+                    return False, ""
                 time.sleep(STORE_AGAIN_SECONDS * 2**attempt)
             else:
-                return True
+                return True, made["e_tag"] or ""
         raise LakeUnavailable(
             f"{name} could neither be made nor found", where=self.where, remedy="check what else writes there"
         )
@@ -146,7 +149,7 @@ class ObjectStore:
 
     def _entry(self, meta: Any) -> Entry:
         modified_ms = int(meta["last_modified"].timestamp() * 1000)
-        return Entry(meta["path"].removeprefix(self._path), meta["size"], modified_ms)
+        return Entry(meta["path"].removeprefix(self._path), meta["size"], modified_ms, meta["e_tag"] or "")
 
     @contextmanager
     def _asked(self, done: str, name: str, *, expected: bool = True) -> Iterator[None]:

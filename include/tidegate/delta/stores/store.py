@@ -37,11 +37,23 @@ CONDITIONS_REMEDY: Final = (
 
 
 class Entry(NamedTuple):
-    """One object of the folder. modified_ms: Unix time by the store's clock, for people and retention only."""
+    """One object of the folder. modified_ms: Unix time by the store's clock, for people and
+    retention only. mark: the store's own name for the content (its ETag), "" without one: a disk
+    has none.
+    """
 
     name: str
     size: int
     modified_ms: int
+    mark: str = ""
+
+    def is_same(self, other: Entry | None) -> bool:
+        """Whether both are looks at the same object: nobody has put another one in its place."""
+        if other is None:
+            return False
+        if self.mark and other.mark:
+            return (self.name, self.size, self.mark) == (other.name, other.size, other.mark)
+        return self[:3] == other[:3]
 
 
 class LogStore(Protocol):
@@ -64,6 +76,11 @@ class LogStore(Protocol):
         True: this call made the object. False: the name is taken, perhaps by this very call: the
         store's client may have repeated the request after a lost answer. Therefore the caller reads it
         back, and looks for its own mark. LakeUnavailable: unknown.
+        """
+
+    def make(self, name: str, data: bytes) -> tuple[bool, str]:
+        """As create. With it comes the mark that `stat` gives to what this call made, "" without one.
+        Then it must be read back, so that it can be told from another's later on.
         """
 
     def replace(self, name: str, data: bytes) -> None:
@@ -138,6 +155,9 @@ class LocalStore:
         except OSError as error:
             self._raise("made", name, error)
         return made
+
+    def make(self, name: str, data: bytes) -> tuple[bool, str]:
+        return self.create(name, data), ""
 
     def replace(self, name: str, data: bytes) -> None:
         try:

@@ -47,7 +47,7 @@ class _Asked:
         name = entry.name.removeprefix(self.folder)
         version = commit_version(name) if name != entry.name else None
         if version is not None and version >= self.said.version:
-            self.commits.append(Entry(name, entry.size, entry.modified_ms))
+            self.commits.append(entry._replace(name=name))
 
 
 def quiet_tables(store: LogStore, said: Mapping[str, Said]) -> set[str]:
