@@ -157,8 +157,7 @@ def _loop(
             for name, state in sorted(done.window.held.items()):
                 what = "waits, and catches up by itself" if state.state is State.RELEASED else f"is {state.state}"
                 report(f"tidegate: warning: {name} {what}: {line_of(app, name, state)}")
-            if done.window.tables:
-                app.lake.delete_folder("staging")
+            app.lake.empty("staging")
             app.control.tidy()
             app.lake.trim_logs()
             if batch and app.cut_ts >= goal and not catches_up(app):

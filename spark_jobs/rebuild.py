@@ -208,7 +208,7 @@ class Rebuild:
                 windows += 1
                 cut_ts, segments = done.window.cut_ts, len(done.window.refs)
                 report(f"cut {cut_ts} of {self.at_ts}: {segments} segments, {done.rows} changes")
-                app.lake.delete_folder("staging")
+                app.lake.empty("staging")
                 app.control.tidy()
             self._check(app)
             mark_rebuilt(self.lake.log(self.to), self.app_id, self.at_ts)

@@ -320,6 +320,7 @@ def in_workers(
     packed += [pickle.dumps((decode_chunks, chunks[at::tasks])) for at in range(min(tasks, len(chunks)))]
     packed += [pickle.dumps((decode_prewritten, later[at::tasks])) for at in range(min(tasks, len(later)))]
     plan_packed = pickle.dumps(plan)
+    plan.lake.make_folder(plan.folder)  # what workers leave in it is removed by this process
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]

@@ -45,6 +45,7 @@ class LakeFiles:
     _logs: DeltaLogs | None = field(default=None, init=False, repr=False, compare=False)
     _stores: dict[str, LogStore] = field(default_factory=dict, init=False, repr=False, compare=False)
     carried: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    _filled: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     _format: int | None = field(default=None, init=False, repr=False, compare=False)  # None: not asked
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -52,7 +53,7 @@ class LakeFiles:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
-        self._fs, self._logs, self._stores, self.carried = None, None, {}, None
+        self._fs, self._logs, self._stores, self.carried, self._filled = None, None, {}, None, set()
         self._format = newest_format()  # the sender has checked the format
 
     @property
@@ -176,9 +177,17 @@ class LakeFiles:
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder with its content. A missing folder is no error."""
-        info = self.filesystem.get_file_info(self.local(path))
-        if info.type == pafs.FileType.Directory:
-            self.filesystem.delete_dir(self.local(path))
+        local = self.local(path)
+        if not self.is_local or self.filesystem.get_file_info(local).type == pafs.FileType.Directory:
+            self.filesystem.delete_dir(local)
+
+    def empty(self, path: str) -> None:
+        """As delete_folder, for a folder of the lake that nobody fills but this process and its
+        workers. The store isn't asked unless make_folder made a folder in it since the last call.
+        """
+        if path in self._filled:
+            self.delete_folder(path)
+            self._filled.discard(path)
 
     def written_ms(self, path: str) -> dict[str, int]:
         """All files in a folder and below: path within the folder -> when it was written, Unix
@@ -224,6 +233,7 @@ class LakeFiles:
 
     def make_folder(self, path: str) -> None:
         """Make a folder with its parents, and sync their names."""
+        self._filled.add(path.partition("/")[0])
         if self.is_local:
             if not os.path.isdir(self.uri(path)):  # noqa: PTH112 - one look for each file of a partition
                 make_folder(self.uri(path))

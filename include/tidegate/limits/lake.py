@@ -30,6 +30,9 @@ STORE_FILE_RETRY_SECONDS_MAX: Final = 180.0
 STORE_PAUSE_SECONDS_MAX: Final = 2.0
 # A file up to here is written to an object store by one request, from memory.
 PUT_BYTES_MAX: Final = 32 * MIB
+# What comes of a file with the request that opens it: as much as Arrow reads first of a Parquet
+# file, for its footer.
+STORE_TAIL_BYTES: Final = 64 << 10
 # A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
 STORE_CREATE_ATTEMPTS_MAX: Final = 4
 # Objects in a page of a listing: S3 and GCS give no more by one request.

@@ -19,7 +19,7 @@ from obstore import exceptions
 
 from tidegate.delta.stores.object_store import bucket
 from tidegate.lake.storage.store_error import StoreDeniedError, StoreError, StoreNameError
-from tidegate.limits import STORE_FILE_RETRY_SECONDS_MAX
+from tidegate.limits import STORE_FILE_RETRY_SECONDS_MAX, STORE_TAIL_BYTES
 
 _FILE: Final = pafs.FileType.File
 _FOLDER: Final = pafs.FileType.Directory
@@ -68,9 +68,21 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
         return [*(pafs.FileInfo(folder, _FOLDER) for folder in folders), *map(_file, files)]
 
     def open_input_file(self, path: str) -> pa.PythonFile:
-        with _asked():
-            size = self.client.head(path)["size"]
-        return pa.PythonFile(_Ranges(self.client, path, size), mode="r")
+        """Its end comes with its size, by one request: a Parquet file is read from there, and most
+        files are no longer.
+        """
+        try:
+            with _asked():
+                end = self.client.get(path, options={"range": {"suffix": STORE_TAIL_BYTES}})
+                size, tail = end.meta["size"], bytes(end.bytes())
+        except StoreDeniedError:
+            raise
+        except StoreError:
+            # S3 has no range of an empty object, and Azure none from the end. A store that is down
+            # is asked once more.
+            with _asked():
+                size, tail = bucket(self._root, self._options, 0.0).head(path)["size"], b""
+        return pa.PythonFile(_Ranges(self.client, path, size, tail), mode="r")
 
     open_input_stream = open_input_file
 
@@ -122,12 +134,15 @@ class StoreFiles(pafs.FileSystemHandler):  # type: ignore[misc]
 
 
 class _Ranges:
-    """An object, read by ranges: each read is one request for exactly these bytes."""
+    """An object, read by ranges: each read is one request for exactly these bytes, or none within
+    the tail.
+    """
 
     closed = False
 
-    def __init__(self, client: Any, path: str, size: int) -> None:
+    def __init__(self, client: Any, path: str, size: int, tail: bytes) -> None:
         self._client, self._path, self._size = client, path, size
+        self._tail, self._tail_at = tail, size - len(tail)
         self._at = 0
 
     def readable(self) -> bool:
@@ -150,10 +165,13 @@ class _Ranges:
         upto = self._size if size is None or size < 0 else min(self._at + size, self._size)
         if upto <= self._at:
             return b""
-        with _asked():
-            data = self._client.get_range(self._path, start=self._at, end=upto).to_bytes()
+        if self._at >= self._tail_at:
+            data = self._tail[self._at - self._tail_at : upto - self._tail_at]
+        else:
+            with _asked():
+                data = bytes(self._client.get_range(self._path, start=self._at, end=upto).to_bytes())
         self._at += len(data)
-        return bytes(data)
+        return data
 
 
 class _Parts:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pyarrow as pa
@@ -11,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.kit.s3 import BUCKET, S3, moto
+from tidegate.delta.stores.object_store import bucket
 from tidegate.errors import SilverDamaged, StreamCorrupt
 from tidegate.lake.bronze.file import reading
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.storage import store_files
 from tidegate.lake.storage.store_error import StoreError, StoreNameError
+from tidegate.limits import STORE_TAIL_BYTES
 from tidegate.tables import SEGMENTS
 from tidegate.upsert.files.open_file import opened
 
@@ -41,6 +45,37 @@ def test_a_large_file_goes_in_parts_and_is_read_by_ranges(s3: S3) -> None:
     with lake.open("t/big.parquet") as file:
         assert file.size() == size > 20 << 20
         assert pq.ParquetFile(file).read_row_group(1).equals(rows.slice(1_000_000, 1_000_000))
+
+
+def test_a_file_that_is_no_longer_than_its_tail_is_read_by_one_request(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    rows = pa.table({"n": range(1000), "of": ["a", "b"] * 500})
+    for name in ("small", "large"):
+        with lake.filesystem.open_output_stream(lake.local(name)) as sink:
+            pq.write_table(rows, sink)
+            if name == "large":
+                sink.write(bytes(STORE_TAIL_BYTES))
+    asked = Counter[str]()
+
+    class Counting:
+        def __init__(self, client: Any) -> None:
+            self._client = client
+
+        def __getattr__(self, kind: str) -> Any:
+            asked[kind] += 1
+            return getattr(self._client, kind)
+
+    monkeypatch.setattr(store_files, "bucket", lambda *given: Counting(bucket(*given)))
+    with lake.open("small") as file:
+        assert pq.ParquetFile(file).read().equals(rows)
+    assert asked == {"get": 1}
+    with lake.open("large") as file:
+        assert file.read(4) == b"PAR1"
+        file.seek(-STORE_TAIL_BYTES - 1, 2)
+        assert len(file.read()) == STORE_TAIL_BYTES + 1
+        file.seek(-10, 2)
+        assert (file.read(4), file.read(), file.read(), file.tell()) == (bytes(4), bytes(6), b"", file.size())
+    assert asked == {"get": 2, "get_range": 2}
 
 
 def test_a_store_copies_an_object_itself(s3: S3) -> None:
@@ -81,6 +116,19 @@ def test_folders_are_those_that_hold_something(s3: S3) -> None:
     lake.filesystem.delete_file(lake.local("t/none"))
 
 
+def test_a_folder_that_nothing_was_made_in_is_emptied_without_a_request(
+    s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    lake.make_folder("staging/window")
+    lake.write("staging/window/keys", [b"1"])
+    lake.empty("staging")
+    assert lake.listed("staging") == []
+    monkeypatch.setattr(LakeFiles, "delete_folder", None)
+    lake.empty("staging")
+    pickle.loads(pickle.dumps(lake)).empty("staging")
+
+
 def test_an_object_that_stands_for_a_folder_is_no_file(s3: S3) -> None:
     """S3A makes them, and so do people at a console."""
     lake = LakeFiles(s3.folder(), s3.options)
@@ -119,12 +167,14 @@ def test_a_store_that_does_not_answer_says_nothing_of_the_bytes_of_its_files(mon
     damage.
     """
     monkeypatch.setattr(store_files, "STORE_FILE_RETRY_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(store_files, "STORE_TAIL_BYTES", 8)
     with moto() as own:
         lake = LakeFiles(own.folder(), {**own.options, "timeout": "1s"})
         for path in ("t/x.parquet", f"{SEGMENTS.path}/x.parquet"):
             with lake.filesystem.open_output_stream(lake.local(path)) as sink:
                 pq.write_table(pa.table({"n": [1, 2]}), sink)
         lake.write("t/damaged.parquet", [b"no Parquet at all"])
+        lake.write("t/empty.parquet", [b""])
         assert opened(lake, "t/x.parquet").metadata.num_rows == 2
         handle = lake.open("t/x.parquet")
         with own.silent():
@@ -140,6 +190,8 @@ def test_a_store_that_does_not_answer_says_nothing_of_the_bytes_of_its_files(mon
         monkeypatch.undo()
         with pytest.raises(SilverDamaged):
             opened(lake, "t/damaged.parquet")
+        with pytest.raises(SilverDamaged):
+            opened(lake, "t/empty.parquet")
         with pytest.raises(StreamCorrupt), reading(lake, "x.parquet"):
             pass  # it has no column of bronze
         with pytest.raises(FileNotFoundError), reading(lake, "none.parquet"):
