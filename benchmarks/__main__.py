@@ -25,7 +25,7 @@ def main() -> int:
         nargs="+",
         default=[],
         metavar="SECTION",
-        help="capture decode road apply history sources snapshot latency quiet large flink commit columns tidb",
+        help="capture decode road apply history sources snapshot latency quiet large flink commit columns tidb cluster",
     )
     options.add_argument("--publish", action="store_true", help="measure nothing: the last report into the README here")
     chosen = options.parse_args()

@@ -3,9 +3,9 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but snapshot, latency, quiet, large, flink, commit and columns, which start their own or need
-none. A workload is played just before it is used, so that capture can run to the end of the server's binlog and has
-that workload alone; what every road of it reads is the same file.
+One MariaDB serves all but snapshot, latency, quiet, large, flink, commit, columns and cluster, which start their own or
+need none. A workload is played just before it is used, so that capture can run to the end of the server's binlog and
+has that workload alone; what every road of it reads is the same file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks import (
     apply,
     capture,
+    cluster,
     columns,
     commit,
     decode,
@@ -38,6 +39,7 @@ from benchmarks import (
     snapshot_road,
     sources,
     spark,
+    store_requests,
     tidb,
     tidb_pump,
 )
@@ -51,9 +53,9 @@ from tidegate.local import mariadb
 
 ALL = (
     *("capture", "decode", "road", "apply", "history", "sources", "snapshot"),
-    *("latency", "quiet", "large", "flink", "commit", "columns", "tidb"),
+    *("latency", "quiet", "large", "flink", "commit", "columns", "tidb", "cluster"),
 )
-_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "flink", "commit", "columns"}
+_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "flink", "commit", "columns", "cluster"}
 
 
 class Progress:
@@ -146,6 +148,14 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
     if "tidb" in wanted:
         progress.section("a Pump", lambda: tidb_pump.measure(folder / "pump", sizes))
         progress.section("TiDB's pairing", lambda: pairing.measure(folder / "pairing", sizes))
+    if "cluster" in wanted:
+        progress.section(
+            "requests to a store", lambda: store_requests.measure(folder / "requests", sizes.quiet_seconds)
+        )
+        with server(root, folder / "cluster") as running:
+            meter.without.add(running.pid)
+            spread = Context(sizes, folder / "cluster", cache, root, running, meter)
+            progress.section("cluster", lambda: cluster.measure(spread))
     report.noise = meter.noise()
     return report
 
