@@ -8,7 +8,8 @@ from tests.kit.s3 import S3
 from tests.support.memory_store import MemoryStore
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.object_names import commit_name
-from tidegate.delta.stores.store import Entry, log_store
+from tidegate.delta.stores.by_place import log_store
+from tidegate.delta.stores.store import Entry
 from tidegate.delta.table.actions import metadata, protocol
 
 
