@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Annotated
 import typer
 
 from tidegate import pipelines
+from tidegate.cli.stop_signals import set_by_signals
 from tidegate.config import TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import Transient, UsageError
@@ -53,8 +53,7 @@ def pump(
         loaded, name, state_dir or state_folder(), sources=from_environment, lakes=from_environment
     )
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    set_by_signals(stop)
     if not are_json():  # then the command's own lines are
         logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
     typer.echo(f"{name}: TiDB may write to {', '.join(entry.listen)}", err=True)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import threading
 import time
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -21,6 +19,7 @@ import typer
 from tidegate import pipelines
 from tidegate.cli.lake import open_desk, open_lake
 from tidegate.cli.snapshot_lines import is_to_read, progress_lines
+from tidegate.cli.stop_signals import set_by_signals
 from tidegate.errors import LeaseHeld, Transient, UsageError
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
 from tidegate.limits import SNAPSHOT_FOLLOW_AGAIN_SECONDS, SNAPSHOT_WAITING_SECONDS
@@ -74,7 +73,7 @@ def run(
     from tidegate.snapshot.work import is_read
 
     loaded, work = _work(pipeline)
-    _end_on_signals(work)
+    set_by_signals(work.stop)
     if not follow:
         work.ask()
         _read(loaded, work)
@@ -193,19 +192,13 @@ def _tell(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _end_on_signals(work: SnapshotWork) -> None:
-    stop: threading.Event = work.stop
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-
-
 def _read(loaded: Pipeline, work: SnapshotWork, *, beside_another: bool = False) -> None:
     """Read the requested tables. beside_another: if a reader runs already, it takes the requests,
     and this process waits for it.
     """
     from tidegate.snapshot.work import is_read
 
-    _end_on_signals(work)
+    set_by_signals(work.stop)
     asked_for = _all_read(work) if beside_another else work.read()
     left = [progress for progress in asked_for if not is_read(progress)]
     if work.stop.is_set() and left:

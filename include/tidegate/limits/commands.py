@@ -33,6 +33,8 @@ ASKED_ALONE_TABLES_MAX: Final = 9
 WATCH_THREADS: Final = 64
 # A refused capture task ends no sooner: the next run begins at once. That of a pipeline's only source doesn't wait.
 CAPTURE_REFUSED_SECONDS: Final = 60.0
+# `tidegate capture` of several sources looks so often whether one of its processes has ended.
+CAPTURE_LOOK_SECONDS: Final = 0.5
 # A refused Pump tries again so often within that time: TiDB may be waiting for it.
 PUMP_REFUSED_AGAIN_SECONDS: Final = 2.0
 # A week of tries a minute apart; Airflow wants a number.

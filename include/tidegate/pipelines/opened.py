@@ -10,6 +10,7 @@ The reader of a source is chosen here, by its kind in the pipeline file: a `matc
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from tidegate.config import MysqlSource, TicdcSource, TidbSource
@@ -148,6 +149,15 @@ def need_connections(pipeline: Pipeline, connections: Connections) -> None:
 def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:
     """The options of the store that a changefeed writes to; they may hold keys. Raises ConfigError."""
     return delta_options(source.storage_options, store_keys(connections(source.conn_id)) if source.conn_id else {})
+
+
+def load_readers(pipeline: Pipeline) -> None:
+    """Import what captures its sources, with a stream's compiled code. It starts no thread: the caller may fork."""
+    for source in pipeline.sources.values():
+        import_module(source.traits.reader)
+    from tidegate.compiled import load_all
+
+    load_all("tidegate.mysql.stream")
 
 
 def capture_run(

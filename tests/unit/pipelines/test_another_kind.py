@@ -21,6 +21,7 @@ TRAITS = SourceTraits(
     log=None, sql_conn_id="db", replica_conn_id=None, watched_conn_id=None, cluster=None, pushed_seconds=None,
     paths=(), files=(), in_silver=as_named, has_positions=False, bounds_timestamps=True, shows_past=False,
     leaves_out_tables=False, logs_own_tables=False, changefeed=False, leaves_out_generated=False, erases_rows=False,
+    reader="another.kind",
     heartbeats_prove=False,
 )  # fmt: skip
 

@@ -46,6 +46,7 @@ class SourceTraits:
     changefeed: bool  # its rows are lines of a TiDB's changefeed, without columns' ids, comments, members
     leaves_out_generated: bool  # its log may lack the values of generated columns, and its SQL shows them
     erases_rows: bool  # a person's rows can be taken out of its bronze
+    reader: str  # the module that captures it
     heartbeats_prove: bool  # that it is quiet; another source says so at the first look
 
     @property

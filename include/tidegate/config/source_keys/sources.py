@@ -79,7 +79,7 @@ class MysqlSource(AnySourceSection):
             watched_conn_id=None if self.semi_sync else self.conn_id, paths=(), files=(), in_silver=as_named,
             has_positions=True, bounds_timestamps=True, shows_past=False, leaves_out_tables=True,
             logs_own_tables=False, changefeed=False, leaves_out_generated=self.flavour is Flavour.MARIADB,
-            erases_rows=True, heartbeats_prove=True,
+            erases_rows=True, reader="tidegate.mysql.capturing.reader", heartbeats_prove=True,
         )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ class TidbSource(AnySourceSection):
             pushed_seconds=self.fake_seconds, watched_conn_id=None, paths=(), in_silver=lower_database,
             files=("tls_certificate", "tls_key", "tls_ca"), has_positions=False, bounds_timestamps=False, shows_past=True,
             leaves_out_tables=False, logs_own_tables=True, changefeed=False,
-            leaves_out_generated=False, erases_rows=False, heartbeats_prove=False,
+            leaves_out_generated=False, erases_rows=False, reader="tidegate.pump.opened", heartbeats_prove=False,
         )  # fmt: skip
 
     @model_validator(mode="after")

@@ -95,7 +95,7 @@ class TicdcSource(AnySourceSection):
             watched_conn_id=None, cluster=None, pushed_seconds=None,
             paths=("path",), files=(), in_silver=lower_both, has_positions=False, bounds_timestamps=False, shows_past=True,
             leaves_out_tables=False, logs_own_tables=False, changefeed=True, leaves_out_generated=False,
-            erases_rows=False, heartbeats_prove=False,
+            erases_rows=False, reader="tidegate.changefeed.opened", heartbeats_prove=False,
         )  # fmt: skip
 
     @field_validator("time_zone")
