@@ -108,6 +108,23 @@ def test_a_moment_of_other_digits_than_its_column_is_the_servers_or_not_known(
     assert {f"c{added.index(definition)}" for definition in wanted} <= known.keys()
 
 
+@pytest.mark.parametrize("then", ["SET DEFAULT '2020-01-01'", "SET DEFAULT (NOW(1))", "DROP DEFAULT"])
+def test_mariadb_keeps_the_moment_of_a_column_whatever_the_same_statement_sets(
+    mariadb: Server, fresh_database: FreshDatabase, then: str
+) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query("FLUSH BINARY LOGS")
+    log = current_binlog(mariadb)
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute("CREATE TABLE t (id INT)")
+        cursor.execute("INSERT INTO t VALUES (1)")
+        cursor.execute(f"ALTER TABLE t ADD c DATETIME(3) DEFAULT NOW(3), ALTER c {then}")
+        cursor.execute("SELECT c FROM t")
+        truth = cursor.fetchone()[0]
+    assert dict(_known(ddl_statements(segment_of_file(log.read_bytes())), database)) == {"c": truth}
+
+
 @pytest.mark.parametrize("machine", ["UTC", "UTC-3"])  # POSIX: called UTC, and three hours ahead of it
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql9"])
 def test_capture_says_where_a_servers_own_zone_is_utc(

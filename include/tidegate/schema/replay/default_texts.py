@@ -20,6 +20,7 @@ from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.tree import Default
 from tidegate.schema.ddl.types import octets
 from tidegate.schema.model.charset_text import decode_member
+from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import BINARIES, INTEGERS
 from tidegate.schema.model.types import UNKNOWN, parse_type
 
@@ -63,6 +64,12 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
         return decode_member(charset or "binary", literal)
     except UnsupportedValue:
         return text + UNKNOWN
+
+
+def stays(column: Column, *, mariadb: bool) -> bool:
+    """Whether an added column keeps its default, though its statement sets another one: MariaDB keeps its moment."""
+    is_moment = column.default_is_expression and column.type.startswith(_MOMENTS)
+    return mariadb and is_moment and _NOW.fullmatch(column.default or "") is not None
 
 
 def _now(written: str | None, kind: str) -> str:

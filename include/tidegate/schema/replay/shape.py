@@ -43,7 +43,7 @@ from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, T
 from tidegate.schema.model.partitions import Partitioning, altered
 from tidegate.schema.model.unlogged import ForeignKey
 from tidegate.schema.replay.context import Context
-from tidegate.schema.replay.default_texts import default_text
+from tidegate.schema.replay.default_texts import default_text, stays
 from tidegate.schema.replay.implicit_timestamps import with_first_timestamp
 from tidegate.schema.replay.indexes import (
     find,
@@ -379,7 +379,8 @@ def _place_columns(
                 columns[:] = [c for c in columns if c.name.lower() != action.definition.name.lower()]
             column = _column(action.definition, context.new_id(), defaults, context)
             column = recoded(column, action.definition.type, convert, context.server, grows=False)
-            column = _detailed(column, details, mariadb=context.server.mariadb)
+            if not stays(column, mariadb=context.server.mariadb):
+                column = _detailed(column, details, mariadb=context.server.mariadb)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
             column = next(c for c in columns if c.id == _existing(shape, action.old).id)
             columns.remove(column)
