@@ -27,7 +27,7 @@ from tidegate.delta.table.state import TableState
 from tidegate.errors import CommitConflict, TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import CODEGEN_BYTES_MIN, MAINTAIN_ATTEMPTS_MAX, MAINTAIN_PAUSE_SECONDS
+from tidegate.limits import CODEGEN_BYTES_MIN, CODEGEN_ROWS_MIN, MAINTAIN_ATTEMPTS_MAX, MAINTAIN_PAUSE_SECONDS
 from tidegate.spark_sql import table_at
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
@@ -131,7 +131,8 @@ class Maintenance:
 
         statement: given the table as SQL names it. size: of the table.
         """
-        fit_to_size(self.spark, large=size.bytes >= CODEGEN_BYTES_MIN)
+        large = size.bytes >= CODEGEN_BYTES_MIN or size.rows >= CODEGEN_ROWS_MIN
+        fit_to_size(self.spark, large=large)
         try:
             return giving_way(lambda: self._rewrite(table, statement))
         finally:
