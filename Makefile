@@ -57,8 +57,8 @@ wheel: environment ## the package and the versions it was tested with: .tidegate
 	@$(BIN)/python -m hatchling build --target wheel --directory .tidegate/dist
 	@sed -nE 's/^([A-Za-z0-9._-]+==.*[^\\ ]) *\\?$$/\1/p' requirements.txt > .tidegate/dist/constraints.txt
 
-bench: environment jars ## the benchmarks, each beside its peers: .tidegate/bench/report.md (QUICK=1: under ten minutes)
-	@$(BIN)/python -m benchmarks --sizes $(if $(QUICK),quick,formal) $(if $(ONLY),--only $(ONLY))
+bench: environment jars ## the benchmarks, each beside its peers: .tidegate/bench/report.md (QUICK=1: under ten minutes; ONLY=readers MINUTES=60)
+	@$(BIN)/python -m benchmarks --sizes $(if $(QUICK),quick,formal) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
 soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 SOURCES=4 READERS=1; HOSTILE=1: composed DDL, sessions' variables, edits of the pipeline file, other writers; MODES=1: every mode of silver; both: several modes on each table, hostile rounds)
 	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(SOURCES),--sources $(SOURCES)) $(if $(READERS),--readers) $(if $(HOSTILE),--hostile) $(if $(MODES),--modes)

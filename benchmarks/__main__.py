@@ -1,6 +1,6 @@
 """All benchmarks: `make bench`, `make bench QUICK=1`, or `python -m benchmarks --help`.
 
-In:  --sizes formal | quick | tiny; --only SECTION...
+In:  --sizes formal | quick | tiny; --only SECTION...; --minutes of upserts in the section readers
 Out: .tidegate/bench/report.md, report.json and plot.svg; exit code 0, or 1 when a section failed (what it should
      have measured is missing from the report, by name), 2 for wrong arguments.
 """
@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +28,7 @@ def main() -> int:
         metavar="SECTION",
         help="capture decode road apply history sources snapshot latency quiet large flink commit columns tidb cluster",
     )
+    options.add_argument("--minutes", type=float, help="of upserts before the section readers reads; by the sizes")
     options.add_argument("--publish", action="store_true", help="measure nothing: the last report into the README here")
     chosen = options.parse_args()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
@@ -43,7 +45,10 @@ def main() -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=cache) as folder:
         wanted = tuple(chosen.only) or sections.ALL
-        report = sections.run(ROOT, cache, Path(folder), sizes.BY_NAME[chosen.sizes], wanted)
+        asked = sizes.BY_NAME[chosen.sizes]
+        if chosen.minutes is not None:
+            asked = replace(asked, upserted_minutes=chosen.minutes)
+        report = sections.run(ROOT, cache, Path(folder), asked, wanted)
     report.seconds = time.monotonic() - started
     report.write(cache)
     print(f"\n{report.markdown()}\nwritten: {cache / 'report.md'}, report.json, plot.svg", flush=True)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
-from benchmarks.micro_batch import Job, Workload, change, environment, pipeline_file  # noqa: E402
+from benchmarks.micro_batch import COMMAND, Job, Workload, change, environment, pipeline_file  # noqa: E402
 from tidegate.commit_ts import physical_ms  # noqa: E402
 from tidegate.lake import control  # noqa: E402
 from tidegate.lake.bronze.table import Bronze  # noqa: E402
@@ -53,14 +53,18 @@ Figures = dict[str, float]
 
 
 class Bench:
-    """A source of many tables, capture, and one apply after the other."""
+    """A source of many tables, capture, and one apply after the other.
+
+    environment, apply_command: of those that start from now on (micro_batch.Job).
+    """
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
         self._folder = folder
         self.lake = LakeFiles(str(folder / "lake"))
-        self._file = pipeline_file(folder, NAME)
-        self._environment = environment(ROOT, server, NAME)
+        self.file = pipeline_file(folder, NAME)
+        self.environment = environment(ROOT, server, NAME)
+        self.apply_command = COMMAND
         self._connection = server.connect()
         self._marker = MarkerWriter(self._connection)
         self._marker.create()
@@ -68,7 +72,8 @@ class Bench:
         self.capture = self._job("capture")
 
     def _job(self, name: str) -> Job:
-        return Job(name, self._file, self._environment, _RUN_SECONDS)
+        command = self.apply_command if name == "apply" else COMMAND
+        return Job(name, self.file, self.environment, _RUN_SECONDS, command)
 
     def end(self) -> None:
         self._connection.close()
@@ -138,7 +143,7 @@ class Bench:
 
     def start_caught_up(self, apply: str, seconds: float, seconds_max: float) -> None:
         """Begin an apply, and wait until it is at most so far behind. apply: keys of its section, behind a comma."""
-        self._file = pipeline_file(self._folder, NAME, apply)
+        self.file = pipeline_file(self._folder, NAME, apply)
         self.apply = self._job("apply")
         end = time.monotonic() + seconds_max
         while (behind := time.time() - self.cut_ms() / 1000) > seconds:

@@ -30,7 +30,9 @@ _ROLES: Final = (
     ("org.apache.spark.deploy.SparkSubmit", "jvm"),
     ("spark_jobs.session.worker_daemon", "workers"),
     ("spark_jobs/apply.py", "driver"),
+    ("benchmarks/timed_apply.py", "driver"),
 )
+COMMAND: Final = "from tidegate.cli.main import run; run()"
 
 _PIPELINE: Final = """
 pipeline: {name}
@@ -64,14 +66,18 @@ class Job:
     lines: (monotonic seconds, text), as they came.
     """
 
-    def __init__(self, job: str, file: Path, environment: dict[str, str], seconds: float | None) -> None:
-        """job: the command's words. seconds: it ends by itself then; None: when it is ended."""
-        command = [sys.executable, "-c", "from tidegate.cli.main import run; run()"]
+    def __init__(
+        self, job: str, file: Path, environment: dict[str, str], seconds: float | None, command: str = COMMAND
+    ) -> None:
+        """job: the command's words. seconds: it ends by itself then; None: when it is ended. command: Python that
+        runs tidegate's command line.
+        """
         self.name = job.partition(" ")[0]
         self.lines: list[tuple[float, str]] = []
         self.started = time.monotonic()
+        until = () if seconds is None else ("--run-for", str(int(seconds)))
         self._process = subprocess.Popen(
-            [*command, *job.split(), str(file), *(() if seconds is None else ("--run-for", str(int(seconds))))],
+            [sys.executable, "-c", command, *job.split(), str(file), *until],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

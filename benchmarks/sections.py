@@ -42,6 +42,7 @@ from benchmarks import (
     store_requests,
     tidb,
     tidb_pump,
+    upserted,
 )
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
@@ -138,6 +139,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("quiet", lambda: quiet.measure(sizes))
     if "large" in wanted:
         progress.section("large", lambda: large_table.measure(sizes))
+    if "readers" in wanted:
+        progress.section("readers", lambda: upserted.measure(sizes, meter))
     if "flink" in wanted:
         progress.section("flink", lambda: flink.measure(root, cache, sizes))
     if "commit" in wanted:

@@ -31,6 +31,8 @@ class Sizes:
     quiet_seconds: float
     quiet_latency_seconds: float  # per number of tables
     large_table_rows: int
+    upserted_rows: int
+    upserted_minutes: float
     commits: int  # of one run
     new_tables: int
     checkpoint_files: int
@@ -62,6 +64,8 @@ FORMAL = Sizes(
     quiet_seconds=60.0,
     quiet_latency_seconds=15.0,
     large_table_rows=10_000_000,
+    upserted_rows=10_000_000,
+    upserted_minutes=60.0,
     commits=500,
     new_tables=2_400,
     checkpoint_files=100_000,
@@ -92,6 +96,8 @@ QUICK = Sizes(
     quiet_seconds=30.0,
     quiet_latency_seconds=10.0,
     large_table_rows=3_000_000,
+    upserted_rows=1_000_000,
+    upserted_minutes=5.0,
     commits=200,
     new_tables=2_400,
     checkpoint_files=20_000,
@@ -123,6 +129,8 @@ TINY = Sizes(
     quiet_seconds=5.0,
     quiet_latency_seconds=4.0,
     large_table_rows=200_000,
+    upserted_rows=100_000,
+    upserted_minutes=0.5,
     commits=20,
     new_tables=50,
     checkpoint_files=500,
