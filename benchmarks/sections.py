@@ -56,7 +56,7 @@ ALL = (
     *("capture", "decode", "road", "apply", "history", "sources", "snapshot"),
     *("latency", "quiet", "large", "flink", "commit", "columns", "tidb", "cluster"),
 )
-_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "flink", "commit", "columns", "cluster"}
+_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "readers", "flink", "commit", "columns", "cluster"}
 
 
 class Progress:
