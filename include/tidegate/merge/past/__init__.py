@@ -3,7 +3,8 @@
 In:  a table's keys in the pipeline file's section `tables`, or the columns of its silver.
 Out: a Past (form.py), the answers of its mode.
 
-A mode is a file here, and an entry of PASTS. Other rooms ask the object, and no other file names a mode.
+A mode is a file here, and an entry of PASTS. Other rooms ask the object. tests/style/test_silver_modes.py
+lists the few files that name a mode, and allows no others.
 docs/inside/extend.md tells how to add one.
 """
 
