@@ -1,5 +1,4 @@
-"""The standings of an application's tables: the only place that asks the rules and writes
-table_states.
+"""The standings of an application's tables. It asks the rules, and records their answers for apply.
 
 In:  a table, its event (tidegate/standing/events.py), the window's moves.
 Out: standings, taken into the application's memory and recorded; partners wait or catch up with

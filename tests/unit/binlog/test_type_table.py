@@ -22,6 +22,7 @@ from tidegate.schema.model.type_table import GEOMETRY_NAMES, TYPES, Kind, Wire
 from tidegate.schema.model.types import canonical, parse_type
 from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.ticdc.cells import _CONVERT, _DATES
+from tidegate.tidb.rows.row_plan import _READ
 from tidegate.upsert.keys.hash import Cells
 from tidegate.verify.columns.cells import cell
 from tidegate.verify.columns.column_types import due_type
@@ -59,6 +60,8 @@ WITHOUT_IMPLICIT = {Kind.GEOMETRY, Kind.VECTOR}
 NO_KEYS = {Kind.VECTOR}
 MARIADB_ALONE = {"uuid", "inet4", "inet6"}
 NOT_OF_TIDB = {Kind.GEOMETRY, Kind.UUID, Kind.INET}
+# A Pump has these as bytes, and each value is converted by itself.
+RAW_OF_A_PUMP = {Kind.JSON, Kind.VECTOR, Kind.DECIMAL_TEXT}
 # As the log has them they aren't told apart from others: BINARY, and the geometry of the same number.
 AMBIGUOUS = MARIADB_ALONE | {"geomcollection"}
 
@@ -92,6 +95,7 @@ def test_tables_by_kind_name_every_kind() -> None:
     assert set(_WRITERS) == set(Kind) - {Kind.FLOAT, Kind.DOUBLE}, "a kernel writes these two"
     assert set(_LITERALS) == set(Kind) - WITHOUT_LITERALS - {Kind.TIMESTAMP}
     assert _CONVERT.keys() | _DATES == set(Kind) - NOT_OF_TIDB
+    assert _READ.keys() | RAW_OF_A_PUMP == set(Kind) - NOT_OF_TIDB
     assert set(Kind) - of_rows == {Kind.UNSIGNED_BIGINT, Kind.BOOLEAN, Kind.DECIMAL_TEXT}
 
 
