@@ -41,6 +41,8 @@ _FORMS: Final = {
     "name": "must be a letter, then letters, digits and _",
     "notifier": "must be the whole name of a class, as package.module.Class",
 }
+# SQL's words for what a key names otherwise.
+_OTHER_WORDS: Final = {"modify_column": "change_type", "alter_column": "change_type"}
 
 
 def as_one(error: ValidationError, where: str, line_of: Callable[[list[str]], int]) -> ConfigError:
@@ -94,8 +96,17 @@ def _said(keys: list[str], mistake: Any) -> str:
 
 
 def _meant(keys: list[str], mistake: Any) -> str:
-    near = get_close_matches(keys[-1], _owner(keys, mistake).model_fields, n=1)
-    return near[0] if near else ""
+    key, known = keys[-1], _owner(keys, mistake).model_fields
+    if (other := _OTHER_WORDS.get(key)) in known:
+        return str(other)
+    near = get_close_matches(key, known, n=1)
+    return near[0] if near and _is_misspelt(key, near[0]) else ""
+
+
+def _is_misspelt(key: str, known: str) -> bool:
+    """Not where two words are alike by their common end alone: `modify_column` is no misspelt `add_column`."""
+    (begin, _, end), (known_begin, _, known_end) = key.rpartition("_"), known.rpartition("_")
+    return end != known_end or bool(get_close_matches(begin, [known_begin]))
 
 
 def _owner(keys: list[str], mistake: Any) -> type[BaseModel]:

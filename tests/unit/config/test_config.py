@@ -68,6 +68,12 @@ def test_the_shadow_of_a_kept_table_is_known_by_its_name(table: str, follows: bo
         (("lake: {path: x}\n", ""), "lake: is missing; add this key"),
         (("lake: {path: x}", "lake: lakes/x"), "p.yaml:2: lake: must be a mapping: {key: value}"),
         (("include", "inclde"), "tables.inclde: unknown key; did you mean include?"),
+        (
+            ("tables:", "ddl: {modify_column: ask}\ntables:"),
+            "ddl.modify_column: unknown key; did you mean change_type?",
+        ),
+        (("tables:", "ddl: {hide_column: ask}\ntables:"), "ddl.hide_column: unknown key; known keys here: add_column"),
+        (("tables:", "ddl: {dropt_column: ask}\ntables:"), "ddl.dropt_column: unknown key; did you mean drop_column?"),
         # Nobody may believe that a column is masked when it isn't: no key for it is passed over.
         (("['a.*']", "['a.*'], masks: {email: hmac}"), "tables.masks: must be a list"),
         (("['a.*']", "['a.*'], columns: {exclude: [email]}"), "tables.columns: must be a list"),
