@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -29,7 +30,7 @@ from tidegate.lake.cuts.published import known_cuts
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver.known_history import history_name, known_history
 from tidegate.limits import QUERY_MEMORY_BYTES
-from tidegate.query import duck
+from tidegate.query import duck, pinned
 from tidegate.query.pinned import PinnedCut
 
 _EACH = 7  # so often Polars and Spark read, too
@@ -86,8 +87,10 @@ def _extension_loaded_once() -> Iterator[None]:
                 cursor.execute(f"DROP SCHEMA {duck.identifier(schema)} CASCADE")
         return cursor
 
+    # Only the cuts' own look at the module is replaced: others keep a database for longer than this one lives.
+    once = SimpleNamespace(**vars(duck) | {"connect": connect})
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(duck, "connect", connect)
+        patched.setattr(pinned, "duck", once)
         yield
     database.close()
 
