@@ -73,9 +73,9 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def _applying(file: Path, cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {
         "AIRFLOW_CONN_THE_LAKE": json.dumps({"conn_type": "generic", "extra": cluster.options}),
-        "TIDEGATE_SPARK_MASTER": f"spark://{cluster.spark.host}:{cluster.spark.port}",
     }
     argv = [str(Path(sys.executable).parent / "tidegate"), "apply", str(file), "--mode", "batch"]
+    argv += ["--master", f"spark://{cluster.spark.host}:{cluster.spark.port}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
         try:
@@ -105,7 +105,7 @@ def test_a_worker_is_killed_in_a_large_window_and_a_second_driver_is_told_to_wai
     mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v VARCHAR(200))")
     for first in range(1, _ROWS, _ROWS // 6):  # a segment holds whole transactions
         rows = f"SELECT seq, REPEAT(MD5(seq), 4) FROM seq_{first}_to_{first + _ROWS // 6 - 1}"
-        mariadb.query(f"INSERT INTO {database}.t {rows}")
+        mariadb.query(f"INSERT INTO t {rows}", database=database)
     mariadb.query(f"DELETE FROM {database}.t WHERE id % 7 = 0")
     with mariadb.connect() as connection, connection.cursor() as cursor:
         goal = current_position(cursor)
