@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.pipeline_views import CHASING, table, view
-from tidegate.capture.health import _ENDS_WITH, Hop, slowest, why
+from tidegate.capture.health import Hop, slowest, why
 from tidegate.capture.progress import CaptureProgress
 from tidegate.capture.silence import LeasedWork, LeaseHolder
 from tidegate.standing.causes import Cause
@@ -84,8 +84,3 @@ def test_what_tables_wait_for_is_said_of_every_cause(cause: Cause) -> None:
     words = why(replace(stands, tables=(held,) * 5))
     assert words.startswith("Bronze has all that the sources wrote, but 5 of 5 tables wait: 5 for ")
     assert "Nothing is missing" not in words
-
-
-def test_a_wait_for_each_cause_has_its_words() -> None:
-    """The page looks them up, and would show nothing at all without them."""
-    assert set(_ENDS_WITH) == set(Cause)
